@@ -1,0 +1,55 @@
+# Every target sets up what it needs; a second call of any of them does only what is left to do.
+#
+#   make setup   a virtual environment with everything, pinned by constraints.txt
+#   make demo    train and evaluate a router on the embedded catalog: no key, no hub
+#   make dev     the Dagster UI on what the demo built
+#   make test    the test suite
+#   make lint    ruff and mypy
+#   make bench   speed, as ratios within one run
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+# The demo keeps its ledger and artifacts inside the checkout, where git ignores them.
+export TRINITY_HOME ?= $(CURDIR)/.trinity
+# Without it, importing litellm asks the network for a price list.
+export LITELLM_LOCAL_MODEL_COST_MAP := True
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+SETUP := $(VENV)/.set-up
+INPUTS := pyproject.toml constraints.txt requirements-embedded.txt
+
+.PHONY: setup demo dev test lint bench
+
+setup: $(SETUP)
+
+# torch comes first and alone, so that an index that offers the CPU build (its version sorts above the plain one) is
+# asked for just that; the model's package comes last and without its dependencies.
+$(SETUP): $(INPUTS)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else None'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline,dev]'
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-embedded.txt
+	@touch $(SETUP)
+
+demo: setup
+	$(BIN)/trinity-assets build
+	@$(BIN)/trinity-assets show
+	@echo
+	@echo "Look at the whole lineage with: make dev"
+
+dev: setup
+	DAGSTER_HOME="$$($(BIN)/trinity-assets home)" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/dagster dev --workspace workspace.yaml --host 127.0.0.1
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python -m bench

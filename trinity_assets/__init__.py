@@ -1,0 +1,2 @@
+"""trinity-assets: an asset graph that turns a catalog of workers, benchmarks, backbones and routers into a
+gated, reproducible router checkpoint, asking each worker each question once."""

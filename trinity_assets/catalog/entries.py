@@ -1,0 +1,96 @@
+"""What a person writes under each section of the five files, and where each section is.
+
+References are names here (``provider: local``); ``catalog.py`` resolves them into the specs of the packages. Entries
+that need no resolving are those specs themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from trinity_assets.backbones.specs import BackboneSpec
+from trinity_assets.benchmarks.specs import FieldMapping, TaskSource
+from trinity_assets.grading.specs import GraderSpec, Settlement
+from trinity_assets.routing.specs import RouterTraining
+from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN, Slug, Spec
+from trinity_assets.workers.specs import Price, PromptStyle, ProviderSpec, Sampling
+
+
+class WorkerEntry(Spec):
+    """A worker: a provider, its model id, a prompt style and sampling parameters."""
+
+    provider: Slug
+    model: str
+    prompt: Slug
+    sampling: Sampling
+    price: Price | None = None
+    status: Literal["active"] = "active"
+
+
+PoolEntry = Annotated[tuple[Slug, ...], Field(min_length=2)]
+"""The workers offered to a router, in order; the order breaks ties."""
+
+
+class BenchmarkEntry(Spec):
+    """A benchmark. A ``preset`` fills in fields, prompt and grader; what is written beside it wins."""
+
+    source: TaskSource
+    preset: Literal["humaneval", "gsm8k"] | None = None
+    fields: FieldMapping | None = None
+    category: str | None = None
+    prompt: str | None = None
+    grader: GraderSpec | None = None
+    settlement: Settlement = Settlement()
+    limit: Annotated[int, Field(gt=0)] | None = None
+
+
+class RouterEntry(RouterTraining):
+    """A router: a pool, the benchmarks it learns from, a backbone, and how it is trained."""
+
+    pool: Slug
+    benchmarks: Annotated[tuple[Slug, ...], Field(min_length=1)]
+    backbone: Slug
+
+
+# Entries of these sections are specs that know their own name, which in YAML is the key above them.
+NAMED_BY_KEY = frozenset({"providers", "backbones"})
+
+FILES: dict[str, dict[str, Any]] = {
+    "providers.yaml": {"providers": ProviderSpec},
+    "workers.yaml": {"workers": WorkerEntry, "prompts": PromptStyle, "pools": PoolEntry},
+    "benchmarks.yaml": {"benchmarks": BenchmarkEntry},
+    "backbones.yaml": {"backbones": BackboneSpec},
+    "routers.yaml": {"routers": RouterEntry},
+}
+"""File name -> section -> type of each entry."""
+
+
+def json_schema(file: str) -> dict[str, Any]:
+    """The JSON Schema, draft 2020-12, of one catalog file, for editors."""
+    definitions: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
+    for section, entry in FILES[file].items():
+        schema = TypeAdapter(entry).json_schema()
+        shared = schema.pop("$defs", {})
+        if section in NAMED_BY_KEY:
+            for named in (schema, *shared.values()):
+                _drop_name(named)
+        definitions |= shared
+        names = {"pattern": SLUG_PATTERN, "maxLength": SLUG_MAX_LENGTH}
+        sections[section] = {"type": "object", "propertyNames": names, "additionalProperties": schema}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": file,
+        "type": "object",
+        "properties": sections,
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+
+
+def _drop_name(schema: dict[str, Any]) -> None:
+    """Take out the name that the key above an entry gives it."""
+    schema.get("properties", {}).pop("name", None)
+    schema["required"] = [field for field in schema.get("required", []) if field != "name"]

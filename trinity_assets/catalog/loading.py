@@ -1,0 +1,216 @@
+"""Reading a catalog: five files to one ``Catalog``, or every fault of all of them at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from trinity_assets.benchmarks.specs import FieldMapping, FileSource, SnapshotSpec
+from trinity_assets.catalog.catalog import CATALOG_VARIABLE, DEFAULT_CATALOG, Benchmark, Catalog, Router
+from trinity_assets.catalog.entries import FILES, NAMED_BY_KEY, BenchmarkEntry, RouterEntry, WorkerEntry
+from trinity_assets.catalog.presets import PRESETS
+from trinity_assets.catalog.reading import Document, Fault, FieldPath, read_document
+from trinity_assets.errors import CatalogError
+from trinity_assets.grading.specs import GradingSpec
+from trinity_assets.routing.specs import RouterTraining
+from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN
+from trinity_assets.workers.specs import WorkerSpec
+
+# Each cell is two assets; Dagster's lineage view and its automation tick stay usable up to about 330 assets.
+MAX_CELLS = 150
+
+
+def load_catalog(directory: Path) -> Catalog:
+    """Read and check a catalog.
+
+    Raises:
+        CatalogError: its message lists every fault of every file.
+    """
+    loader = _Loader(directory)
+    catalog = loader.load()
+    if catalog is None:
+        faults = sorted(loader.faults, key=lambda fault: (str(fault.file), fault.line or 0))
+        lines = "\n".join(f"  {fault}" for fault in faults)
+        raise CatalogError(f"the catalog {directory} has {len(faults)} faults:\n{lines}")
+    return catalog
+
+
+class _Loader:
+    """One pass over a catalog that goes on after a fault, to find the others."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.faults: list[Fault] = []
+        self._documents: dict[str, Document] = {}
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._declared: dict[str, set[str]] = {}
+
+    def load(self) -> Catalog | None:
+        if not self._directory.is_dir():
+            problem = f"there is no such directory; {CATALOG_VARIABLE} names the catalog, by default {DEFAULT_CATALOG}"
+            self.faults.append(Fault(self._directory, (), None, problem))
+            return None
+        for file, sections in FILES.items():
+            self._read_file(file, sections)
+        for stranger in sorted(self._directory.glob("*.y*ml")):
+            if stranger.name not in FILES:
+                self.faults.append(Fault(stranger, (), None, f"unknown file; allowed: {', '.join(FILES)}"))
+        self._check_references()
+        if self.faults:
+            return None
+        catalog = self._compose()
+        return None if self.faults else catalog
+
+    def _read_file(self, file: str, sections: dict[str, Any]) -> None:
+        document = self._documents[file] = read_document(self._directory / file)
+        self.faults += document.faults
+        if not isinstance(document.data, dict):
+            self._fault(file, (), f"expected a mapping with {_names(sections)}")
+        data = document.data if isinstance(document.data, dict) else {}
+        for unknown in data.keys() - sections.keys():
+            self._fault(file, (str(unknown),), f"unknown section; allowed: {_names(sections)}")
+        for section, entry_type in sections.items():
+            entries = data.get(section)
+            if not isinstance(entries, dict) or not entries:
+                if not document.faults:
+                    self._fault(file, (section,), "missing; expected a mapping of names to entries")
+                entries = {}
+            self._declared[section] = {str(name) for name in entries}
+            self._entries[section] = self._validated(file, section, entries, TypeAdapter(entry_type))
+
+    def _validated(self, file: str, section: str, entries: dict[Any, Any], adapter: TypeAdapter[Any]) -> dict[str, Any]:
+        valid: dict[str, Any] = {}
+        for name, entry in entries.items():
+            path = (section, str(name))
+            if not isinstance(name, str) or not re.fullmatch(SLUG_PATTERN, name) or len(name) > SLUG_MAX_LENGTH:
+                self._fault(
+                    file, path, f"not a name; allowed: a-z, 0-9 and _, a letter first, at most {SLUG_MAX_LENGTH}"
+                )
+                continue
+            given = {"name": name, **entry} if section in NAMED_BY_KEY and isinstance(entry, dict) else entry
+            try:
+                valid[name] = adapter.validate_python(given)
+            except ValidationError as error:
+                for detail in error.errors(include_url=False, include_context=False):
+                    self._fault(file, (*path, *_written_path(detail["loc"], entry)), _problem(detail["msg"]))
+        return valid
+
+    def _check_references(self) -> None:
+        for name, worker in self._entries["workers"].items():
+            self._check_name("workers.yaml", ("workers", name, "provider"), worker.provider, "providers")
+            self._check_name("workers.yaml", ("workers", name, "prompt"), worker.prompt, "prompts")
+        for name, pool in self._entries["pools"].items():
+            for index, worker in enumerate(pool):
+                self._check_name("workers.yaml", ("pools", name, index), worker, "workers")
+                if worker in pool[:index]:
+                    self._fault("workers.yaml", ("pools", name, index), f"{worker!r} is in this pool already")
+        for name, router in self._entries["routers"].items():
+            path = ("routers", name)
+            self._check_name("routers.yaml", (*path, "pool"), router.pool, "pools")
+            self._check_name("routers.yaml", (*path, "backbone"), router.backbone, "backbones")
+            for index, benchmark in enumerate(router.benchmarks):
+                self._check_name("routers.yaml", (*path, "benchmarks", index), benchmark, "benchmarks")
+                if benchmark in router.benchmarks[:index]:
+                    self._fault("routers.yaml", (*path, "benchmarks", index), f"{benchmark!r} is listed already")
+        for name, benchmark in self._entries["benchmarks"].items():
+            self._check_benchmark(name, benchmark)
+
+    def _check_name(self, file: str, path: FieldPath, name: str, section: str) -> None:
+        if name not in self._declared[section]:
+            self._fault(file, path, f"unknown {section[:-1]} {name!r}; declared: {_names(self._declared[section])}")
+
+    def _check_benchmark(self, name: str, entry: BenchmarkEntry) -> None:
+        path = ("benchmarks", name)
+        if isinstance(entry.source, FileSource) and not (self._directory / entry.source.path).is_file():
+            self._fault("benchmarks.yaml", (*path, "source", "path"), f"no file {self._directory / entry.source.path}")
+        if entry.preset is None and entry.grader is None:
+            self._fault("benchmarks.yaml", path, f"no grader; give one, or a preset ({_names(PRESETS)})")
+
+    def _compose(self) -> Catalog | None:
+        entries = self._entries
+        workers = {name: self._worker(name, entry) for name, entry in entries["workers"].items()}
+        benchmarks: dict[str, Benchmark] = {}
+        for name, entry in entries["benchmarks"].items():
+            try:
+                benchmarks[name] = _benchmark(name, entry)
+            except ValidationError as error:
+                for detail in error.errors(include_url=False, include_context=False):
+                    self._fault("benchmarks.yaml", ("benchmarks", name, *detail["loc"]), _problem(detail["msg"]))
+        if self.faults:
+            return None
+        routers = {
+            name: Router(
+                name,
+                entry.pool,
+                tuple(workers[worker] for worker in entries["pools"][entry.pool]),
+                tuple(benchmarks[benchmark] for benchmark in entry.benchmarks),
+                entries["backbones"][entry.backbone],
+                _training(entry),
+            )
+            for name, entry in entries["routers"].items()
+        }
+        catalog = Catalog(self._directory, entries["providers"], workers, benchmarks, entries["backbones"], routers)
+        if len(catalog.cells) > MAX_CELLS:
+            problem = (
+                f"{len(catalog.cells)} cells (worker x benchmark); allowed: {MAX_CELLS}, above which the lineage view "
+                "and automation slow down. Split the catalog, or use smaller pools"
+            )
+            self._fault("routers.yaml", ("routers",), problem)
+        return catalog
+
+    def _worker(self, name: str, entry: WorkerEntry) -> WorkerSpec:
+        return WorkerSpec(
+            name=name,
+            provider=self._entries["providers"][entry.provider],
+            model=entry.model,
+            prompt_name=entry.prompt,
+            prompt=self._entries["prompts"][entry.prompt],
+            sampling=entry.sampling,
+            price=entry.price,
+            status=entry.status,
+        )
+
+    def _fault(self, file: str, path: FieldPath, problem: str) -> None:
+        self.faults.append(self._documents[file].fault(path, problem))
+
+
+def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
+    preset = PRESETS[entry.preset] if entry.preset else None
+    fields = entry.fields or (preset.fields if preset else FieldMapping())
+    if entry.category is not None:
+        fields = fields.model_copy(update={"category": entry.category})
+    prompt = entry.prompt or (preset.prompt if preset else "{question}")
+    grader = entry.grader or (preset.grader if preset else None)
+    snapshot = SnapshotSpec(name=name, source=entry.source, fields=fields, prompt=prompt, limit=entry.limit)
+    return Benchmark(name, snapshot, GradingSpec(grader=grader, settlement=entry.settlement))  # type: ignore[arg-type]
+
+
+def _training(entry: RouterEntry) -> RouterTraining:
+    return RouterTraining(**{name: getattr(entry, name) for name in RouterTraining.model_fields})
+
+
+def _written_path(location: tuple[str | int, ...], entry: Any) -> FieldPath:
+    """A validation error's location as the person wrote it: without the union tags that pydantic puts between."""
+    path: list[str | int] = []
+    value = entry
+    for position, part in enumerate(location):
+        last = position == len(location) - 1
+        if isinstance(value, dict) and (part in value or last):
+            path.append(part)
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            path.append(part)
+            value = value[part]
+    return tuple(path)
+
+
+def _problem(message: str) -> str:
+    return message.removeprefix("Value error, ")
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

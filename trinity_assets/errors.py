@@ -1,0 +1,58 @@
+"""The one hierarchy of errors: each says what was wrong, where, and what to do about it.
+
+Belongs here: the errors that a caller tells apart. Bugs stay ordinary Python exceptions and are never caught.
+"""
+
+from __future__ import annotations
+
+
+class TrinityError(Exception):
+    """Something a user can act on; its message is shown as it is, without a traceback."""
+
+
+class CatalogError(TrinityError):
+    """The catalog is not valid; the message lists every fault with its file and path."""
+
+
+class SelectionError(TrinityError):
+    """A selection of assets cannot be read, or is empty."""
+
+
+class ArtifactError(TrinityError):
+    """An artifact is missing, damaged or of another kind or spec than the reader expects."""
+
+
+class TaskSourceError(TrinityError):
+    """A benchmark's source cannot be read or holds rows that are not tasks."""
+
+
+class BackboneError(TrinityError):
+    """A backbone's weights cannot be found or loaded, or a prompt cannot be turned into a feature."""
+
+
+class ProviderError(TrinityError):
+    """A provider cannot be reached at all from here: what serves or calls it is missing or does not start."""
+
+
+class MissingKeyError(ProviderError):
+    """A provider's key variable is not set."""
+
+
+class IncompleteCellError(TrinityError):
+    """A cell still has failures: its answers are kept, and a re-run asks only what is missing."""
+
+
+class LedgerError(TrinityError):
+    """The ledger cannot be opened, read or written."""
+
+
+class GraderError(TrinityError):
+    """A completion could not be graded for a reason that is not the completion's fault; never a score."""
+
+
+class TrainingError(TrinityError):
+    """A router table cannot be built, or a trainer cannot learn from it."""
+
+
+class CheckpointError(TrinityError):
+    """A checkpoint is damaged, incomplete, or made for another feature spec."""

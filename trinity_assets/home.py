@@ -1,0 +1,51 @@
+"""Where what was paid for lives: ``TRINITY_HOME`` holds the ledger, the artifact store and the Dagster instance."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+HOME_VARIABLE = "TRINITY_HOME"
+DAGSTER_HOME_VARIABLE = "DAGSTER_HOME"
+INSTANCE_CONFIG = Path(__file__).parents[1] / "dagster.yaml"
+
+
+def trinity_home() -> Path:
+    """The directory named by ``TRINITY_HOME``, else the user's data directory, so that cleaning a checkout is safe."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    return Path(chosen).expanduser().absolute() if chosen else platformdirs.user_data_path("trinity-assets")
+
+
+def store_url(home: Path) -> str:
+    """The artifact store inside ``home``."""
+    return str(home / "store")
+
+
+def ledger_url(home: Path) -> str:
+    """The SQLAlchemy URL of the ledger inside ``home``."""
+    return f"sqlite:///{home / 'ledger.sqlite'}"
+
+
+def checkpoints_directory(home: Path) -> Path:
+    """Where each router's newest checkpoint is published, by the router's name."""
+    return home / "checkpoints"
+
+
+def prepare_dagster_home() -> Path:
+    """Make sure that ``DAGSTER_HOME`` exists and is set, with this project's ``dagster.yaml`` linked into it.
+
+    A ``DAGSTER_HOME`` that is already set is left as it is.
+    """
+    chosen = os.environ.get(DAGSTER_HOME_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    home = trinity_home() / "dagster"
+    home.mkdir(parents=True, exist_ok=True)
+    link = home / "dagster.yaml"
+    if not link.exists() and INSTANCE_CONFIG.exists():
+        link.unlink(missing_ok=True)
+        link.symlink_to(INSTANCE_CONFIG)
+    os.environ[DAGSTER_HOME_VARIABLE] = str(home)
+    return home

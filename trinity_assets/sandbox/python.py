@@ -1,0 +1,125 @@
+"""One untrusted program in one process: an empty environment, its own directory, limits, and a private word at the end.
+
+The child limits itself before the first untrusted statement runs. It reports through a token that only the trusted
+lines around the program write, on a descriptor of their own: a program that ends the interpreter early has not passed,
+whatever its exit status is. The process is not a security boundary; a caller that needs one puts it inside a sandbox.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from trinity_assets.errors import GraderError
+from trinity_assets.sandbox.specs import ProgramLimits
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """How a program ended: ``passed`` (it ran to its end), ``failed`` (it raised or left early) or ``timeout``."""
+
+    outcome: Literal["passed", "failed", "timeout"]
+    reason: str
+
+
+# Runs under `python -I -S` with the program on stdin; argv: token, descriptor, cpu_s, memory and file bytes.
+_CHILD = """
+import os, resource, sys
+token, channel, cpu, memory, file = sys.argv[1], *map(int, sys.argv[2:])
+del sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
+resource.setrlimit(resource.RLIMIT_FSIZE, (file, file))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+if sys.platform != "darwin":
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+source = sys.stdin.read()
+sys.stdin = open(os.devnull)
+exec(compile(source, "<program>", "exec"), {"__name__": "__program__"})
+os.write(channel, token.encode())
+os._exit(0)
+"""
+
+
+def run_python(program: str, limits: ProgramLimits) -> ProgramResult:
+    """Run ``program`` to its end in a process of its own.
+
+    Raises:
+        GraderError: the process could not be started, or something outside killed it; that says nothing about the
+            program.
+    """
+    token = secrets.token_hex(16)
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)  # a process that the program left behind may still hold the other end
+    try:
+        with tempfile.TemporaryDirectory(prefix="trinity-program-") as directory:
+            ended = _run_child(program, limits, token, writer, directory)
+        with contextlib.suppress(BlockingIOError):
+            if os.read(reader, len(token) + 1) == token.encode():
+                return ProgramResult("passed", "")
+        return ended
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def _run_child(program: str, limits: ProgramLimits, token: str, writer: int, directory: str) -> ProgramResult:
+    arguments = [token, str(writer), str(limits.cpu_s), str(limits.memory_mib << 20), str(limits.file_mib << 20)]
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as errors:
+        source.write(program.encode("utf-8", "surrogatepass"))
+        source.seek(0)
+        try:
+            child = subprocess.Popen(  # noqa: S603 - running a given program is what this module is for
+                [sys.executable, "-I", "-S", "-X", "utf8", "-c", _CHILD, *arguments],
+                stdin=source,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                cwd=directory,
+                env={},
+                pass_fds=[writer],
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise GraderError(f"cannot start a process to run a program in: {error}") from error
+        try:
+            cpu_s = _wait(child, limits.wall_s)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            if child.returncode is None:
+                child.wait()
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - limits.error_bytes))
+        text = errors.read().decode("utf-8", "replace").strip()
+    if cpu_s is None:
+        return ProgramResult("timeout", f"did not end within {limits.wall_s} s")
+    at_limit = cpu_s >= 0.9 * limits.cpu_s  # the kernel's clock ticks; the usage it reports may lie just below
+    if child.returncode == -signal.SIGXCPU or (child.returncode == -signal.SIGKILL and at_limit):
+        return ProgramResult("timeout", f"used its {limits.cpu_s} s of CPU time")
+    if child.returncode == -signal.SIGKILL:
+        raise GraderError("the process was killed from outside while it ran a program; grade again")
+    return ProgramResult("failed", text.splitlines()[-1] if text else f"left early with status {child.returncode}")
+
+
+def _wait(child: subprocess.Popen[bytes], wall_s: float) -> float | None:
+    """CPU seconds of ``child`` once it has ended, None when it has not within ``wall_s``.
+
+    ``Popen.wait`` does not tell a process's CPU time, and a kill at the CPU limit is the program's fault while any
+    other kill is not.
+    """
+    deadline = time.monotonic() + wall_s
+    pause = 0.001
+    while time.monotonic() < deadline:
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_utime + usage.ru_stime
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
+    return None
