@@ -29,7 +29,7 @@ def ledger_url(home: Path) -> str:
 
 
 def checkpoints_directory(home: Path) -> Path:
-    """Where each router's newest checkpoint is published, by the router's name."""
+    """Where checkpoints are published."""
     return home / "checkpoints"
 
 

@@ -46,7 +46,7 @@ class Spec(BaseModel):
         message = detail["msg"]
         if detail["type"] == "extra_forbidden" and len(detail["loc"]) == 1:
             message = f"unknown field; allowed: {', '.join(name for name in cls.model_fields if name != 'name')}"
-        explained = PydanticCustomError("explained", message)  # type: ignore[arg-type]
+        explained = PydanticCustomError("explained", message)
         return InitErrorDetails(type=explained, loc=detail["loc"], input=detail["input"])
 
 

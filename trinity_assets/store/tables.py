@@ -69,7 +69,7 @@ def read_table(store: ArtifactStore, kind: str, sha256: str) -> Table:
     except pa.ArrowInvalid as error:
         raise ArtifactError(f"artifact {sha256[:12]} is not a Parquet file: {error}") from error
     metadata = (table.schema.metadata or {}).get(METADATA_KEY)
-    header = json.loads(metadata) if metadata else {"kind": "no table of this project"}
+    header: dict[str, Any] = json.loads(metadata) if metadata else {"kind": "no table of this project"}
     if header["kind"] != kind:
         raise ArtifactError(f"artifact {sha256[:12]} holds {header['kind']}, expected {kind}")
     return Table(table.to_pandas(), header["spec"], header["inputs"], sha256)

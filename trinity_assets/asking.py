@@ -1,0 +1,72 @@
+"""Using a checkpoint by hand: choosing the worker for one question, and asking it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from trinity_assets.backbones.features import load_backbone
+from trinity_assets.backbones.specs import BackboneSpec
+from trinity_assets.backbones.weights import ResolvedWeights, feature_spec, resolve_weights
+from trinity_assets.catalog.catalog import Catalog
+from trinity_assets.checkpoints.coordinator import Coordinator, Decision
+from trinity_assets.checkpoints.directory import Checkpoint, load_checkpoint
+from trinity_assets.errors import BackboneError, CheckpointError
+from trinity_assets.home import ledger_url, trinity_home
+from trinity_assets.workers.collection import collect
+from trinity_assets.workers.ledger import Ledger
+
+BY_HAND = "by_hand"
+"""The benchmark under which the ledger keeps questions that were asked by hand."""
+
+
+def choose_worker(catalog: Catalog, path: Path, question: str) -> tuple[Checkpoint, Decision]:
+    """Load the checkpoint at ``path`` and decide, with the feature extracted as in training.
+
+    Raises:
+        CheckpointError: the checkpoint is damaged, or no backbone of the catalog gives the features it was made for.
+    """
+    checkpoint = load_checkpoint(path)
+    backbone, weights = _matching_backbone(catalog, checkpoint)
+    coordinator = Coordinator(checkpoint, lambda questions: load_backbone(backbone, weights).extract(questions))
+    return checkpoint, coordinator.route(question)
+
+
+def ask_worker(catalog: Catalog, checkpoint: Checkpoint, name: str, question: str) -> str:
+    """The answer of the chosen worker; a question asked before is answered from the ledger.
+
+    Raises:
+        CheckpointError: the catalog's worker is not the one that the checkpoint was trained for.
+        IncompleteCellError: the worker could not be reached.
+    """
+    worker = catalog.workers.get(name)
+    entry = next(entry for entry in checkpoint.manifest.pool if entry.name == name)
+    if worker is None or worker.digest != entry.digest:
+        raise CheckpointError(
+            f"the catalog {catalog.directory} has no worker {name} as the checkpoint knew it (model {entry.model}); "
+            "choose the catalog that it was trained with, or build the router again"
+        )
+    task_id = hashlib.sha256(question.encode()).hexdigest()
+    with Ledger(ledger_url(trinity_home())) as ledger:
+        collection = collect(worker, BY_HAND, {task_id: question}, ledger).require_complete()
+    answer = collection.frame.iloc[0]
+    return str(answer["text"]) if answer["status"] == "answered" else f"({answer['status']}) {answer['text'] or ''}"
+
+
+def _matching_backbone(catalog: Catalog, checkpoint: Checkpoint) -> tuple[BackboneSpec, ResolvedWeights]:
+    wanted = checkpoint.manifest.feature_spec
+    refusals: list[str] = []
+    for backbone in catalog.backbones.values():
+        try:
+            weights = resolve_weights(backbone.weights)
+        except BackboneError as error:
+            refusals.append(f"{backbone.name}: {error}")
+            continue
+        differences = wanted.differences(feature_spec(backbone, weights))
+        if not differences:
+            return backbone, weights
+        refusals.append(f"{backbone.name}: {'; '.join(differences)}")
+    raise CheckpointError(
+        f"no backbone of the catalog {catalog.directory} gives the features that checkpoint {checkpoint.path} was made "
+        "for ('here' is the checkpoint, 'there' the catalog's backbone). " + ". ".join(refusals)
+    )

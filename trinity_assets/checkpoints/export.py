@@ -1,0 +1,92 @@
+"""From a trained and evaluated head to the manifest that ships with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trinity_assets.checkpoints.manifest import (
+    DataRecord,
+    ManifestFields,
+    Policy,
+    PoolEntry,
+    Rows,
+    TrainerRecord,
+    environment,
+    evaluation_record,
+)
+from trinity_assets.errors import CheckpointError
+from trinity_assets.routing.evaluation import Evaluation
+from trinity_assets.routing.head import Heads
+from trinity_assets.routing.table import ROUTER_TABLE
+from trinity_assets.store.artifacts import ArtifactStore
+from trinity_assets.store.tables import read_table
+from trinity_assets.workers.specs import WorkerSpec
+
+
+def manifest_fields(
+    store: ArtifactStore, workers: Sequence[WorkerSpec], export: str, heads: Heads, evaluation: Evaluation
+) -> ManifestFields:
+    """What is declared of the head that trainer ``export`` learned for ``workers``.
+
+    Raises:
+        CheckpointError: the head was trained for other workers, or not by that trainer.
+        ArtifactError: an artifact that the head was made from is gone.
+    """
+    trained_for = [(row.name, row.digest) for row in heads.spec.workers]
+    if trained_for != [(worker.name, worker.digest) for worker in workers]:
+        raise CheckpointError(
+            f"the head of {heads.spec.router} was trained for {[name for name, _ in trained_for]}, the pool now is "
+            f"{[worker.name for worker in workers]} or has changed within; build the router's table and head again"
+        )
+    if export not in heads.weights:
+        raise CheckpointError(f"no head was trained by {export}; there are {', '.join(heads.weights)}")
+    record = heads.spec.trainers[export]
+    return ManifestFields(
+        router=heads.spec.router,
+        pool=tuple(
+            PoolEntry(
+                name=worker.name,
+                digest=worker.digest,
+                provider=worker.provider.identity(),
+                model=worker.model,
+                prompt=worker.prompt.model_dump(mode="json"),
+                sampling=worker.sampling.model_dump(mode="json"),
+            )
+            for worker in workers
+        ),
+        rows=Rows(workers=len(workers)),
+        offsets=(0.0,) * len(workers),
+        policy=Policy(kind="head", margin=evaluation.policy(export).difference),
+        feature_spec=heads.spec.feature_spec,
+        trainer=TrainerRecord(
+            kind=export,
+            settings=record.settings,
+            seed=record.settings.get("seed"),
+            generations=record.chosen.get("generations"),
+        ),
+        data=_data_record(store, heads.spec.table_sha256),
+        evaluation=evaluation_record(evaluation, export),
+        environment=environment(),
+    )
+
+
+def _data_record(store: ArtifactStore, table_sha256: str) -> DataRecord:
+    """The shas of everything behind a router table, walked from header to header."""
+    table = read_table(store, ROUTER_TABLE, table_sha256)
+    tasks: dict[str, str] = {}
+    gold: dict[str, str] = {}
+    answers: dict[str, str] = {}
+    solves: dict[str, str] = {}
+    features: dict[str, str] = {}
+    for name, sha256 in table.inputs.items():
+        match name.split("/"):
+            case ["benchmarks", benchmark, "tasks"]:
+                tasks[benchmark] = sha256
+            case ["features", _, benchmark]:
+                features[benchmark] = sha256
+            case ["solves", worker, benchmark]:
+                solves[f"{worker}/{benchmark}"] = sha256
+                graded = read_table(store, "solves", sha256).inputs
+                answers[f"{worker}/{benchmark}"] = graded[f"answers/{worker}/{benchmark}"]
+                gold[benchmark] = graded[f"benchmarks/{benchmark}/gold"]
+    return DataRecord(tasks=tasks, gold=gold, answers=answers, solves=solves, features=features, table=table_sha256)

@@ -1,0 +1,198 @@
+"""The command line: checking a catalog, building the graph, showing what came out, routing a question."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from trinity_assets.catalog.catalog import Catalog, catalog_directory
+from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.errors import SelectionError, TrinityError
+
+if TYPE_CHECKING:
+    from trinity_assets.defs.staleness import AssetState
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+catalog_app = typer.Typer(no_args_is_help=True, help="Check a catalog, or write its JSON Schemas.")
+app.add_typer(catalog_app, name="catalog")
+
+CatalogOption = Annotated[
+    Path | None,
+    typer.Option("--catalog", help="The catalog's directory; default: $TRINITY_CATALOG, else the embedded one."),
+]
+
+
+def main() -> None:
+    """Run the command line; an error that a user can act on is printed as its message and exits with 1."""
+    own_logger = logging.getLogger("trinity_assets")
+    own_logger.setLevel(logging.INFO)
+    own_logger.addHandler(logging.StreamHandler())
+    try:
+        app()
+    except TrinityError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@catalog_app.command("check")
+def catalog_check(catalog: CatalogOption = None) -> None:
+    """Print the table of cells of a good catalog, or every fault of a bad one (and exit with 1)."""
+    _print_cells(load_catalog(catalog or catalog_directory()))
+
+
+@catalog_app.command("schema")
+def catalog_schema(directory: Annotated[Path, typer.Argument(help="Where to write one JSON Schema per file.")]) -> None:
+    """Write the JSON Schemas of the catalog's files, for editors."""
+    from trinity_assets.catalog.entries import FILES, json_schema
+
+    directory.mkdir(parents=True, exist_ok=True)
+    for file in FILES:
+        target = directory / f"{Path(file).stem}.json"
+        target.write_text(json.dumps(json_schema(file), indent=2) + "\n", encoding="utf-8")
+        print(target)
+
+
+@app.command()
+def home() -> None:
+    """Prepare and print DAGSTER_HOME, which lies inside TRINITY_HOME."""
+    from trinity_assets.home import prepare_dagster_home
+
+    print(prepare_dagster_home())
+
+
+@app.command()
+def build(
+    selection: Annotated[str | None, typer.Argument(help="Dagster's selection syntax; default: every asset.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be built, and why.")] = False,
+) -> None:
+    """Materialize exactly what is missing, unsynced or failed, in order, until nothing is left."""
+    from trinity_assets.home import prepare_dagster_home
+
+    prepare_dagster_home()
+    import dagster as dg
+
+    from trinity_assets.definitions import build_defs
+    from trinity_assets.defs.build import build as build_assets
+    from trinity_assets.defs.build import pending, release_dead_runs, select
+    from trinity_assets.defs.execution import execute_in_processes
+
+    definitions = build_defs(load_catalog(catalog_directory()))
+    selected = select(definitions, selection)
+    with dg.DagsterInstance.get() as instance:
+        released = release_dead_runs(instance)
+        if released:
+            print(f"{len(released)} earlier runs were killed; what they had settled is kept.")
+        waiting = pending(definitions, instance, selected)
+        if not waiting:
+            print(f"All {len(selected)} assets are up to date.")
+            return
+        print(f"{len(waiting)} of {len(selected)} assets need building:")
+        _print_states(waiting)
+        if dry_run:
+            print("What depends on these is built too if they come out changed.")
+            return
+        result = build_assets(definitions, instance, selected, execute_in_processes, _announce)
+    print(f"\n{len(result.built)} assets built, {len(result.failed)} failed, {len(result.waiting)} waiting for those.")
+    for key in result.failed:
+        print(f"  failed: {key.to_user_string()}")
+    if not result.complete:
+        print("Everything that settled is kept; run the same command again to ask only for the rest.")
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(router: Annotated[str | None, typer.Argument(help="One router; default: all of the catalog.")] = None) -> None:
+    """Print each router's evaluation and where its checkpoint lies."""
+    from trinity_assets.home import prepare_dagster_home, store_url, trinity_home
+
+    prepare_dagster_home()
+    import dagster as dg
+
+    from trinity_assets.defs import keys
+    from trinity_assets.defs.lineage import artifact_sha256, recorded_metadata
+    from trinity_assets.routing.evaluation import read_evaluation
+    from trinity_assets.routing.report import text_report
+    from trinity_assets.store.artifacts import ArtifactStore
+
+    names = _chosen_routers(load_catalog(catalog_directory()), router)
+    store = ArtifactStore(store_url(trinity_home()))
+    with dg.DagsterInstance.get() as instance:
+        for name in names:
+            evaluation = artifact_sha256(instance, keys.evaluation(name))
+            path = recorded_metadata(instance, keys.checkpoint(name), "path")
+            if evaluation is None or path is None:
+                print(f"router {name}: not built yet; run `trinity-assets build`")
+                continue
+            print(f"\nrouter {name}\n\n{text_report(read_evaluation(store, evaluation))}")
+            print(f"checkpoint: {path}")
+            print(f'try it:     trinity-assets route "What is 2 plus 3?" --checkpoint {path}')
+
+
+@app.command()
+def route(
+    question: Annotated[str, typer.Argument(help="What a user would ask, as it is.")],
+    checkpoint: Annotated[Path, typer.Option("--checkpoint", help="A checkpoint's directory.")],
+    ask: Annotated[bool, typer.Option("--ask", help="Also ask the chosen worker and print its answer.")] = False,
+) -> None:
+    """Print which worker a checkpoint's head chooses for a question, the scores and the margin."""
+    from trinity_assets.asking import ask_worker, choose_worker
+
+    catalog = load_catalog(catalog_directory())
+    loaded, decision = choose_worker(catalog, checkpoint, question)
+    print(f"worker: {decision.worker}   (policy {decision.policy} of {loaded.manifest.router})")
+    for name, score in decision.scores.items():
+        print(f"  {name:{max(map(len, decision.scores))}}  {score:+.4f}")
+    if decision.margin is not None:
+        print(f"margin: {decision.margin:.4f}")
+    if ask:
+        answer = ask_worker(catalog, loaded, decision.worker, question)
+        print(f"answer: {answer}")
+
+
+def _chosen_routers(catalog: Catalog, router: str | None) -> list[str]:
+    if router is None:
+        return list(catalog.routers)
+    if router not in catalog.routers:
+        raise SelectionError(f"there is no router {router!r}; declared: {', '.join(catalog.routers)}")
+    return [router]
+
+
+def _print_cells(catalog: Catalog) -> None:
+    table = Table(title=f"{catalog.directory}: {len(catalog.cells)} cells", title_justify="left")
+    for heading in ("worker", "provider", "model", "prompt", "benchmark", "source", "limit", "grader", "routers"):
+        table.add_column(heading, overflow="fold")
+    for worker, benchmark in catalog.cells:
+        routers = [r.name for r in catalog.routers.values() if worker in r.workers and benchmark in r.benchmarks]
+        source = benchmark.snapshot.source
+        table.add_row(
+            worker.name,
+            worker.provider.name,
+            worker.model,
+            worker.prompt_name,
+            benchmark.name,
+            source.kind,
+            str(benchmark.snapshot.limit or "all"),
+            benchmark.grading.grader.kind,
+            ", ".join(routers),
+        )
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def _announce(wave: Sequence[AssetState]) -> None:
+    print(f"\nBuilding {len(wave)} assets:")
+    _print_states(wave)
+    sys.stdout.flush()
+
+
+def _print_states(states: Sequence[AssetState]) -> None:
+    width = max(len(state.key.to_user_string()) for state in states)
+    for state in states:
+        print(f"  {state.key.to_user_string():{width}}  {state.state:7}  {'; '.join(state.causes)}")

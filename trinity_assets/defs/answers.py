@@ -1,0 +1,72 @@
+"""Floor two: what each worker answered to each benchmark; the only floor that spends money."""
+
+from typing import Any
+
+import dagster as dg
+
+from trinity_assets.catalog.catalog import Benchmark, Catalog
+from trinity_assets.defs import keys
+from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
+from trinity_assets.defs.presentation import OWNERS, preview
+from trinity_assets.defs.resources import LedgerResource, StoreResource
+from trinity_assets.spec import digest
+from trinity_assets.workers.specs import WorkerSpec
+
+
+def answers_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
+    """One asset per cell."""
+    return [_answers(worker, benchmark) for worker, benchmark in catalog.cells]
+
+
+def _answers(worker: WorkerSpec, benchmark: Benchmark) -> dg.AssetsDefinition:
+    key = keys.answers(worker.name, benchmark.name)
+    identity = worker.answer_identity() | {"benchmark_prompt": benchmark.snapshot.prompt}
+
+    @dg.asset(
+        key=key,
+        deps=[keys.tasks(benchmark.name)],
+        group_name=f"worker_{worker.name}",
+        description=(
+            f"What `{worker.name}` ({worker.model} through `{worker.provider.name}`, asked `{worker.prompt_name}`) "
+            f"answered to `{benchmark.name}`. Failures are no answers: while any is left this asset fails, keeps what "
+            "it has, and asks only for the rest when it is run again."
+        ),
+        code_version=digest(identity),
+        kinds={"llm", "parquet"},
+        owners=OWNERS,
+        tags={"worker": worker.name, "benchmark": benchmark.name},
+        pool=f"llm_{worker.provider.name}",
+    )
+    def answers(
+        context: dg.AssetExecutionContext, store: StoreResource, ledger: LedgerResource
+    ) -> dg.MaterializeResult[Any]:
+        from trinity_assets.benchmarks.snapshots import rendered_prompts
+        from trinity_assets.store.tables import read_table, write_table
+        from trinity_assets.workers.collection import collect
+        from trinity_assets.workers.tables import ANSWERS_SCHEMA, answers_data_version
+
+        upstream = Upstream(context)
+        with actionable_failures():
+            artifacts = store.open()
+            tasks = read_table(artifacts, "tasks", upstream.sha256(keys.tasks(benchmark.name)))
+            prompts = rendered_prompts(benchmark.snapshot, tasks.frame)
+            with ledger.open() as opened:
+                collection = collect(worker, benchmark.name, prompts, opened, run=context.run_id)
+            collection.require_complete()
+            artifact = write_table(artifacts, "answers", collection.frame, ANSWERS_SCHEMA, identity, upstream.inputs)
+        counts = {f"status_{status}": count for status, count in collection.by_status.items()}
+        metadata = {
+            "rows": len(collection.frame),
+            "answers_new": collection.new,
+            "answers_reused": collection.reused,
+            "coverage": len(collection.frame) / (len(prompts) * worker.samples),
+            "cost_usd": collection.cost_usd,
+            "cost_unknown": collection.cost_unknown,
+            "input_tokens": collection.input_tokens,
+            "output_tokens": collection.output_tokens,
+            "seconds": collection.seconds,
+            "preview": preview(collection.frame[["task_id", "status", "text"]]),
+        }
+        return materialized(key, artifact, answers_data_version(collection.frame), upstream.inputs, metadata | counts)
+
+    return answers

@@ -1,0 +1,68 @@
+"""Floor one: each benchmark's snapshot, two assets from one step."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+
+from trinity_assets.benchmarks.sources import source_version
+from trinity_assets.catalog.catalog import Benchmark, Catalog
+from trinity_assets.defs import keys
+from trinity_assets.defs.lineage import actionable_failures, materialized
+from trinity_assets.defs.presentation import OWNERS, preview
+from trinity_assets.defs.resources import StoreResource
+from trinity_assets.spec import digest
+
+GROUP = "benchmarks"
+
+
+def snapshot_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
+    """The snapshot of every benchmark that some router learns from."""
+    used = {benchmark.name: benchmark for router in catalog.routers.values() for benchmark in router.benchmarks}
+    return [_snapshot(catalog, benchmark) for name, benchmark in catalog.benchmarks.items() if name in used]
+
+
+def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
+    name, spec = benchmark.name, benchmark.snapshot
+    version = source_version(spec.source, catalog.directory)
+    asked, gold = spec.asked_identity(version), spec.gold_identity(version)
+
+    def asset_spec(key: dg.AssetKey, identity: dict[str, Any], description: str) -> dg.AssetSpec:
+        return dg.AssetSpec(
+            key,
+            group_name=GROUP,
+            description=description,
+            code_version=digest(identity),
+            kinds={spec.source.kind, "parquet"},
+            owners=OWNERS,
+            tags={"benchmark": name},
+        )
+
+    @dg.multi_asset(
+        name=f"snapshot_{name}",
+        specs=[
+            asset_spec(keys.tasks(name), asked, f"What `{name}` asks: one row per task, frozen from its source."),
+            asset_spec(keys.gold(name), gold, f"How answers to `{name}` are graded: one payload per task."),
+        ],
+    )
+    def snapshot(store: StoreResource) -> Iterator[dg.MaterializeResult[Any]]:
+        from trinity_assets.benchmarks.snapshots import GOLD_SCHEMA, TASKS_SCHEMA, take_snapshot
+        from trinity_assets.store.tables import write_table
+
+        with actionable_failures():
+            taken = take_snapshot(spec, catalog.directory)
+            artifacts = store.open()
+            tasks_sha = write_table(artifacts, "tasks", taken.tasks, TASKS_SCHEMA, asked)
+            gold_sha = write_table(artifacts, "gold", taken.gold, GOLD_SCHEMA, gold)
+        groups = taken.tasks["group"].nunique()
+        metadata = {
+            "rows": len(taken.tasks),
+            "categories": taken.tasks["category"].nunique(),
+            "near_duplicates": len(taken.tasks) - groups,
+            "preview": preview(taken.tasks[["task_id", "category", "question"]]),
+        }
+        yield materialized(keys.tasks(name), tasks_sha, taken.tasks_version, {}, metadata)
+        metadata = {"rows": len(taken.gold), "preview": preview(taken.gold[["task_id", "payload"]])}
+        yield materialized(keys.gold(name), gold_sha, taken.gold_version, {}, metadata)
+
+    return snapshot

@@ -1,0 +1,171 @@
+"""Building what is missing, unsynced or failed, wave after wave, until nothing is left: make, for the asset graph.
+
+Dagster memoizes nothing inside a run, so a wave holds only assets that are known to need building: those whose upstream
+is settled, and never-built ones whose upstream is in the same wave. After each wave the states are read again, so an
+upstream that came out with the same data version ends the chain there.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
+from trinity_assets.errors import SelectionError
+
+PROCESS_TAG = "trinity/process"
+
+Execute = Callable[[dg.DagsterInstance, Sequence[dg.AssetKey]], set[dg.AssetKey]]
+"""Runs the steps of some assets and returns those that were materialized."""
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """How a build ended: what was materialized, what failed, and what waits for that."""
+
+    built: tuple[dg.AssetKey, ...]
+    failed: tuple[dg.AssetKey, ...]
+    waiting: tuple[dg.AssetKey, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every selected asset is up to date."""
+        return not self.failed and not self.waiting
+
+
+def select(definitions: dg.Definitions, selection: str | None) -> frozenset[dg.AssetKey]:
+    """The asset keys of a selection in Dagster's syntax (``tag:worker=x``, ``key:"routers/*"+``); None selects all.
+
+    Raises:
+        SelectionError: the text is no selection, or it selects nothing.
+    """
+    if selection is None:
+        return frozenset(spec.key for spec in definitions.resolve_all_asset_specs())
+    try:
+        keys = dg.AssetSelection.from_string(selection).resolve(definitions.resolve_asset_graph())
+    except Exception as error:  # the parser raises classes of its own for every kind of bad text
+        raise SelectionError(f"cannot read the selection {selection!r}: {str(error).splitlines()[0]}") from error
+    if not keys:
+        raise SelectionError(f"the selection {selection!r} holds no asset; `dg list defs` shows them all")
+    return frozenset(keys)
+
+
+def pending(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, selected: frozenset[dg.AssetKey]
+) -> list[AssetState]:
+    """The selected assets that are not up to date, in topological order."""
+    states = asset_states(definitions, instance)
+    return [state for key, state in states.items() if key in selected and state.state != "fresh"]
+
+
+def build(
+    definitions: dg.Definitions,
+    instance: dg.DagsterInstance,
+    selected: frozenset[dg.AssetKey],
+    execute: Execute,
+    announce: Callable[[Sequence[AssetState]], None],
+) -> BuildResult:
+    """Materialize what needs it in ``selected`` until nothing is left or only failures are.
+
+    ``announce`` is told each wave before it runs.
+    """
+    parents = parent_keys(definitions)
+    steps = _step_siblings(definitions)
+    built: list[dg.AssetKey] = []
+    failed: set[dg.AssetKey] = set()
+    while True:
+        states = asset_states(definitions, instance)
+        wave = next_wave(states, parents, steps, selected, frozenset(failed))
+        if not wave:
+            break
+        announce(wave)
+        keys = [state.key for state in wave]
+        materialized = execute(instance, keys)
+        built += [key for key in keys if key in materialized]
+        missed = [key for key in keys if key not in materialized]
+        # A step that never started because its upstream failed is not itself a failure: it waits.
+        failed |= {key for key in missed if not any(parent in missed for parent in parents[key])}
+    waiting = [key for key, state in states.items() if key in selected and state.state != "fresh" and key not in failed]
+    return BuildResult(tuple(built), tuple(key for key in states if key in failed), tuple(waiting))
+
+
+def next_wave(
+    states: Mapping[dg.AssetKey, AssetState],
+    parents: Mapping[dg.AssetKey, list[dg.AssetKey]],
+    steps: Mapping[dg.AssetKey, frozenset[dg.AssetKey]],
+    selected: frozenset[dg.AssetKey],
+    given_up: frozenset[dg.AssetKey],
+) -> list[AssetState]:
+    """The assets that can be built now, in topological order (that of ``states``).
+
+    ``steps`` gives for each asset all the assets that its step makes; they are built together. ``given_up`` holds
+    assets that failed in this build: neither they nor what needs them is tried again.
+
+    An unselected asset that is not up to date blocks what depends on it only when it was never built: there is nothing
+    to read then.
+    """
+    wave: dict[dg.AssetKey, AssetState] = {}
+    blocked: set[dg.AssetKey] = set(given_up)
+    for key, state in states.items():
+        upstream = parents[key]
+        if key not in selected:
+            if state.state == "missing":
+                blocked.add(key)
+            continue
+        if key in blocked or any(parent in blocked for parent in upstream):
+            blocked.add(key)
+        elif state.state == "fresh":
+            if any(parent in wave for parent in upstream):
+                blocked.add(key)  # it may become stale once that parent is built; the next wave sees
+        elif any(parent in wave for parent in upstream) and state.state != "missing":
+            blocked.add(key)  # its parent may come out unchanged, and then it need not be built
+        else:
+            wave[key] = state
+    for key in list(wave):
+        for sibling in steps[key]:
+            wave.setdefault(sibling, states[sibling])
+    return [state for key, state in states.items() if key in wave]
+
+
+def release_dead_runs(instance: dg.DagsterInstance) -> list[str]:
+    """End runs whose process on this machine is gone, and free their pool slots; returns their ids.
+
+    A killed process leaves its run "started" and its place in the provider's pool taken, and the next run would wait
+    for that place forever.
+    """
+    released: list[str] = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING])):
+        host, _, process = run.tags.get(PROCESS_TAG, "").partition(":")
+        if host != socket.gethostname() or _alive(int(process)):
+            continue
+        instance.report_run_failed(run, message="The process that executed this run was killed.")
+        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+        released.append(run.run_id)
+    return released
+
+
+def _step_siblings(definitions: dg.Definitions) -> dict[dg.AssetKey, frozenset[dg.AssetKey]]:
+    """For each asset, all the assets that its step makes."""
+    siblings: dict[dg.AssetKey, frozenset[dg.AssetKey]] = {}
+    for key in definitions.resolve_all_asset_keys():
+        siblings[key] = frozenset(definitions.resolve_assets_def(key).keys)
+    return siblings
+
+
+def process_tag() -> str:
+    """This machine and process, as a run's tag says who executes it."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,69 @@
+"""The top floor: the coordinator that is shipped."""
+
+from typing import Any
+
+import dagster as dg
+
+from trinity_assets.catalog.catalog import Catalog, Router
+from trinity_assets.defs import keys
+from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
+from trinity_assets.defs.presentation import OWNERS
+from trinity_assets.defs.resources import CheckpointsResource, StoreResource
+from trinity_assets.defs.tables import router_group, router_tags
+from trinity_assets.spec import digest
+
+
+def checkpoint_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
+    """One asset per router."""
+    return [_checkpoint(router) for router in catalog.routers.values()]
+
+
+def _checkpoint(router: Router) -> dg.AssetsDefinition:
+    key = keys.checkpoint(router.name)
+    export = router.training.export
+
+    @dg.asset(
+        key=key,
+        deps=[keys.head(router.name), keys.evaluation(router.name)],
+        group_name=router_group(router),
+        description=(
+            f"The published coordinator of `{router.name}`: the head that `{export}` trained, with the pool, the "
+            "feature spec, the data it was made from and its held-out verdict in one manifest."
+        ),
+        code_version=digest({"export": export}),
+        kinds={"safetensors", "checkpoint"},
+        owners=OWNERS,
+        tags=router_tags(router),
+    )
+    def checkpoint(
+        context: dg.AssetExecutionContext, store: StoreResource, checkpoints: CheckpointsResource
+    ) -> dg.MaterializeResult[Any]:
+        from trinity_assets.checkpoints.directory import load_checkpoint, write_checkpoint
+        from trinity_assets.checkpoints.export import manifest_fields
+        from trinity_assets.routing.evaluation import read_evaluation
+        from trinity_assets.routing.head import read_heads
+
+        upstream = Upstream(context)
+        with actionable_failures():
+            artifacts = store.open()
+            heads = read_heads(artifacts, upstream.sha256(keys.head(router.name)))
+            evaluation = read_evaluation(artifacts, upstream.sha256(keys.evaluation(router.name)))
+            fields = manifest_fields(artifacts, router.workers, export, heads, evaluation)
+            path = write_checkpoint(checkpoints.path(), fields, heads.weights[export])
+            published = load_checkpoint(path)
+            artifact = artifacts.put((path / "manifest.json").read_bytes())
+            for file in published.manifest.files:
+                artifacts.put((path / file).read_bytes())
+        record = published.manifest.evaluation
+        metadata = {
+            "path": dg.MetadataValue.path(str(path)),
+            "trainer": export,
+            "verdict": record.verdict,
+            "accuracy": record.accuracy,
+            "test_rows": record.n_test,
+            "parameters": int(published.head.size),
+            "try it": dg.MetadataValue.md(f'`trinity-assets route "What is 2 plus 3?" --checkpoint {path}`'),
+        }
+        return materialized(key, artifact, published.manifest.digest, upstream.inputs, metadata)
+
+    return checkpoint

@@ -1,0 +1,77 @@
+"""Floor six: a router's heads on held-out tasks, beside what they have to beat."""
+
+from typing import Any
+
+import dagster as dg
+
+from trinity_assets.catalog.catalog import Catalog, Router
+from trinity_assets.defs import keys
+from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
+from trinity_assets.defs.presentation import OWNERS, picture
+from trinity_assets.defs.resources import StoreResource
+from trinity_assets.defs.tables import router_group, router_tags
+from trinity_assets.routing.specs import EVALUATION_VERSION
+from trinity_assets.spec import digest
+
+
+def evaluation_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
+    """One asset per router."""
+    return [_evaluation(router) for router in catalog.routers.values()]
+
+
+def _evaluation(router: Router) -> dg.AssetsDefinition:
+    key = keys.evaluation(router.name)
+    prices = {worker.name: worker.price.model_dump() if worker.price else None for worker in router.workers}
+
+    @dg.asset(
+        key=key,
+        deps=[keys.head(router.name)],
+        group_name=router_group(router),
+        description=(
+            f"The heads of `{router.name}` on held-out tasks only, each beside the best single worker (chosen on "
+            "train), chance and the oracle, with 95% intervals of the paired difference. The word is win, tie or loss."
+        ),
+        code_version=digest({"evaluation": EVALUATION_VERSION, "prices": prices}),
+        kinds={"evaluation"},
+        owners=OWNERS,
+        tags=router_tags(router),
+    )
+    def evaluation(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+        from trinity_assets.routing.evaluation import evaluate, write_evaluation
+        from trinity_assets.routing.head import read_heads
+        from trinity_assets.routing.inputs import read_router_data
+        from trinity_assets.routing.plots import comparison_plot, convergence_plot, shares_plot, solve_rates_plot
+        from trinity_assets.routing.report import markdown_report
+
+        workers = [worker.name for worker in router.workers]
+        upstream = Upstream(context)
+        with actionable_failures():
+            artifacts = store.open()
+            heads = read_heads(artifacts, upstream.sha256(keys.head(router.name)))
+            data = read_router_data(artifacts, heads.spec.table_sha256)
+            result = evaluate(data.table, data.features, heads.weights, workers)
+            artifact, version = write_evaluation(artifacts, result, upstream.inputs)
+        exported = result.policy(router.training.export)
+        pictures = {
+            "plot_comparison": picture(comparison_plot(result), "heads against the baselines, with intervals"),
+            "plot_solve_rates": picture(solve_rates_plot(data.table, workers), "solve rate per worker and category"),
+            "plot_shares": picture(shares_plot(result), "share of the questions that each worker gets"),
+        }
+        for name, record in heads.spec.trainers.items():
+            if record.per_generation:
+                plot = convergence_plot(name, record, heads.spec.best_single_on_train)
+                pictures[f"plot_convergence_{name}"] = picture(plot, f"reward per generation of {name}")
+        metadata = {
+            "verdict": exported.verdict,
+            "accuracy": exported.accuracy,
+            "difference": exported.difference,
+            "difference_low": exported.low,
+            "difference_high": exported.high,
+            "best_single": result.policy("best_single").accuracy,
+            "oracle": result.policy("oracle").accuracy,
+            "test_rows": result.n_test,
+            "report": dg.MetadataValue.md(markdown_report(result)),
+        }
+        return materialized(key, artifact, version, upstream.inputs, metadata | pictures)
+
+    return evaluation

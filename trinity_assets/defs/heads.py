@@ -1,0 +1,67 @@
+"""Floor five: the heads that a router's trainers learn from its table."""
+
+from typing import Any
+
+import dagster as dg
+
+from trinity_assets.catalog.catalog import Catalog, Router
+from trinity_assets.defs import keys
+from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
+from trinity_assets.defs.presentation import OWNERS
+from trinity_assets.defs.resources import StoreResource
+from trinity_assets.defs.tables import router_group, router_tags
+from trinity_assets.spec import digest
+
+
+def head_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
+    """One asset per router, which holds the heads of all its trainers."""
+    return [_head(router) for router in catalog.routers.values()]
+
+
+def _head(router: Router) -> dg.AssetsDefinition:
+    key = keys.head(router.name)
+    workers = [worker.name for worker in router.workers]
+
+    @dg.asset(
+        key=key,
+        deps=[keys.table(router.name)],
+        group_name=router_group(router),
+        description=(
+            f"The bias-free heads of `{router.name}`, one per trainer ({', '.join(router.training.trainers)}): the "
+            "worker to ask is the row with the largest product with the question's feature."
+        ),
+        code_version=digest({"workers": workers, "trainers": router.training.head_identity()}),
+        kinds={"safetensors", "numpy"},
+        owners=OWNERS,
+        tags=router_tags(router),
+    )
+    def head(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+        from trinity_assets.routing.head import HeadRow, HeadSpec, best_single_on_train, write_heads
+        from trinity_assets.routing.inputs import read_router_data
+        from trinity_assets.routing.objective import training_objective
+        from trinity_assets.routing.specs import TRAINERS
+
+        upstream = Upstream(context)
+        with actionable_failures():
+            artifacts = store.open()
+            data = read_router_data(artifacts, upstream.sha256(keys.table(router.name)))
+            objective = training_objective(data.table, data.features, workers)
+            trained = {
+                name: TRAINERS[name].load()(objective, settings) for name, settings in router.training.trainers.items()
+            }
+            spec = HeadSpec(
+                router=router.name,
+                workers=tuple(HeadRow(name=worker.name, digest=worker.digest) for worker in router.workers),
+                feature_spec=data.feature_spec,
+                table_sha256=data.table_sha256,
+                best_single_on_train=best_single_on_train(data.table, workers),
+                trainers={name: result.record for name, result in trained.items()},
+            )
+            artifact, version = write_heads(artifacts, {name: result.weights for name, result in trained.items()}, spec)
+        metadata: dict[str, Any] = {"parameters": len(workers) * data.features.shape[1], "train_rows": data.train_rows}
+        for name, result in trained.items():
+            metadata[f"train_reward_{name}"] = result.reward
+            metadata[f"seconds_{name}"] = result.seconds
+        return materialized(key, artifact, version, upstream.inputs, metadata)
+
+    return head

@@ -1,0 +1,56 @@
+"""What steps share: the artifact store, the ledger and the published checkpoints, opened only inside a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from trinity_assets.home import checkpoints_directory, ledger_url, store_url, trinity_home
+from trinity_assets.store.artifacts import ArtifactStore
+
+if TYPE_CHECKING:
+    from trinity_assets.workers.ledger import Ledger
+
+
+class StoreResource(dg.ConfigurableResource):
+    """The artifact store at an fsspec URL."""
+
+    url: str
+
+    def open(self) -> ArtifactStore:
+        """The store itself."""
+        return ArtifactStore(self.url)
+
+
+class LedgerResource(dg.ConfigurableResource):
+    """The ledger at a SQLAlchemy URL."""
+
+    url: str
+
+    def open(self) -> Ledger:
+        """The ledger itself; its tables are made where they are missing."""
+        from trinity_assets.workers.ledger import Ledger
+
+        return Ledger(self.url)
+
+
+class CheckpointsResource(dg.ConfigurableResource):
+    """The directory under which checkpoints are published."""
+
+    directory: str
+
+    def path(self) -> Path:
+        """That directory."""
+        return Path(self.directory)
+
+
+def default_resources() -> dict[str, dg.ConfigurableResource]:
+    """Everything inside ``TRINITY_HOME``."""
+    home = trinity_home()
+    return {
+        "store": StoreResource(url=store_url(home)),
+        "ledger": LedgerResource(url=ledger_url(home)),
+        "checkpoints": CheckpointsResource(directory=str(checkpoints_directory(home))),
+    }

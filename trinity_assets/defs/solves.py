@@ -1,0 +1,64 @@
+"""Floor three: what each cell's answers are worth. Free: a new grader asks nobody."""
+
+import os
+from typing import Any
+
+import dagster as dg
+
+from trinity_assets.catalog.catalog import Benchmark, Catalog
+from trinity_assets.defs import keys
+from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
+from trinity_assets.defs.presentation import OWNERS, preview
+from trinity_assets.defs.resources import StoreResource
+from trinity_assets.spec import digest
+from trinity_assets.workers.specs import WorkerSpec
+
+
+def solves_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
+    """One asset per cell."""
+    return [_solves(worker, benchmark, catalog.key_variables) for worker, benchmark in catalog.cells]
+
+
+def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[str]) -> dg.AssetsDefinition:
+    key = keys.solves(worker.name, benchmark.name)
+    identity = benchmark.grading.identity()
+
+    @dg.asset(
+        key=key,
+        deps=[keys.answers(worker.name, benchmark.name), keys.gold(benchmark.name)],
+        group_name=f"worker_{worker.name}",
+        description=(
+            f"The solve table of `{worker.name}` on `{benchmark.name}`: a score in [0, 1] per answer, graded by "
+            f"`{benchmark.grading.grader.kind}`; an outcome without a verdict is missing, never 0."
+        ),
+        code_version=digest(identity),
+        kinds={"grader", "parquet"},
+        owners=OWNERS,
+        tags={"worker": worker.name, "benchmark": benchmark.name},
+    )
+    def solves(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+        from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version
+        from trinity_assets.store.tables import read_table, write_table
+
+        for variable in key_variables:
+            os.environ.pop(variable, None)
+        upstream = Upstream(context)
+        with actionable_failures():
+            artifacts = store.open()
+            answers = read_table(artifacts, "answers", upstream.sha256(keys.answers(worker.name, benchmark.name)))
+            gold = read_table(artifacts, "gold", upstream.sha256(keys.gold(benchmark.name)))
+            label = f"grading {worker.name} on {benchmark.name}"
+            frame = grade_answers(answers.frame, gold.frame, benchmark.grading, label=label)
+            artifact = write_table(artifacts, "solves", frame, SOLVES_SCHEMA, identity, upstream.inputs)
+        counts = {f"status_{status}": int(count) for status, count in frame["status"].value_counts().items()}
+        metadata = {
+            "rows": len(frame),
+            "solve_rate": float(frame["score"].mean()),
+            "solved": int((frame["score"] == 1).sum()),
+            "missing": int(frame["score"].isna().sum()),
+            "ambiguous": int(frame["ambiguous"].sum()),
+            "preview": preview(frame[["task_id", "score", "status", "rule", "reason"]]),
+        }
+        return materialized(key, artifact, solves_data_version(frame), upstream.inputs, metadata | counts)
+
+    return solves

@@ -1,0 +1,89 @@
+"""Floor four: what a router learns from, its tasks' scores, costs, latencies and split in one table."""
+
+from typing import Any
+
+import dagster as dg
+
+from trinity_assets.catalog.catalog import Catalog, Router
+from trinity_assets.defs import keys
+from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
+from trinity_assets.defs.presentation import OWNERS, preview
+from trinity_assets.defs.resources import StoreResource
+from trinity_assets.spec import digest
+
+
+def table_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
+    """One asset per router."""
+    return [_table(router) for router in catalog.routers.values()]
+
+
+def router_group(router: Router) -> str:
+    """The group that holds everything of a router."""
+    return f"router_{router.name}"
+
+
+def router_tags(router: Router) -> dict[str, str]:
+    """The tags of everything of a router."""
+    return {"router": router.name, "backbone": router.backbone.name}
+
+
+def _table(router: Router) -> dg.AssetsDefinition:
+    key = keys.table(router.name)
+    benchmarks = [benchmark.name for benchmark in router.benchmarks]
+    workers = [worker.name for worker in router.workers]
+    identity = {
+        "pool": [{"name": worker.name, "digest": worker.digest} for worker in router.workers],
+        "benchmarks": benchmarks,
+        "split": router.training.split.model_dump(mode="json"),
+        "on_incomplete": router.training.on_incomplete,
+    }
+
+    @dg.asset(
+        key=key,
+        deps=[
+            *(keys.tasks(benchmark) for benchmark in benchmarks),
+            *(keys.features(router.backbone.name, benchmark) for benchmark in benchmarks),
+            *(keys.solves(worker, benchmark) for worker in workers for benchmark in benchmarks),
+        ],
+        group_name=router_group(router),
+        description=(
+            f"What `{router.name}` learns from: a row per task of {', '.join(f'`{b}`' for b in benchmarks)} with the "
+            "score, cost and latency of every worker, held-out or not, by reference to the features."
+        ),
+        code_version=digest(identity),
+        kinds={"parquet"},
+        owners=OWNERS,
+        tags=router_tags(router),
+    )
+    def table(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+        from trinity_assets.routing.table import ROUTER_TABLE, join_table, router_table_schema, table_data_version
+        from trinity_assets.store.tables import read_table, write_table
+
+        upstream = Upstream(context)
+        with actionable_failures():
+            artifacts = store.open()
+            tasks = {b: read_table(artifacts, "tasks", upstream.sha256(keys.tasks(b))).frame for b in benchmarks}
+            solves = {
+                (w, b): read_table(artifacts, "solves", upstream.sha256(keys.solves(w, b))).frame
+                for w in workers
+                for b in benchmarks
+            }
+            features = {b: upstream.data_version(keys.features(router.backbone.name, b)) for b in benchmarks}
+            frame = join_table(solves, tasks, workers, router.training.split)
+            schema = router_table_schema(workers)
+            artifact = write_table(artifacts, ROUTER_TABLE, frame, schema, identity, upstream.inputs)
+        scores = frame[[f"score__{worker}" for worker in workers]]
+        metadata = {
+            "rows": len(frame),
+            "train_rows": int((frame["split"] == "train").sum()),
+            "test_rows": int((frame["split"] == "test").sum()),
+            "coverage": float(scores.notna().to_numpy().mean()),
+            "oracle": float(scores.max(axis="columns").mean()),
+            "best_single": float(scores.mean().max()),
+            "no_signal": int((scores.max(axis="columns") == scores.min(axis="columns")).sum()),
+            "preview": preview(frame[["task_id", "category", "split", *scores.columns]]),
+        }
+        version = digest({"table": table_data_version(frame, workers), "features": features})
+        return materialized(key, artifact, version, upstream.inputs, metadata)
+
+    return table

@@ -1,0 +1,114 @@
+"""Graders: one function per kind, from a completion and the gold payload to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from trinity_assets.errors import GraderError
+from trinity_assets.grading.extraction import (
+    Extraction,
+    extract_code,
+    extract_number,
+    extract_short_answer,
+    normalize_short_answer,
+)
+from trinity_assets.grading.specs import ExactGrader, GraderSpec, NumberGrader, PythonFunctionGrader
+from trinity_assets.sandbox.python import run_python
+
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A score in [0, 1], the extraction rule that fired, whether it was ambiguous, and why the task is not solved."""
+
+    score: float
+    rule: str
+    ambiguous: bool
+    reason: str
+
+
+def grade(grader: GraderSpec, completion: str, payload: Payload) -> Verdict:
+    """Grade one completion.
+
+    Raises:
+        GraderError: the payload is not what this grader needs, or grading itself failed; never a wrong completion.
+    """
+    return _GRADERS[type(grader)](grader, completion, payload)
+
+
+def _exact(_grader: ExactGrader, completion: str, payload: Payload) -> Verdict:
+    accepted = _accepted_answers(payload)
+    numbers = [_decimal(answer) for answer in accepted]
+    if all(number is not None for number in numbers):
+        return _compare_numbers(completion, [number for number in numbers if number is not None])
+    found = extract_short_answer(completion)
+    if found.value is None:
+        return _nothing_found(found)
+    answer = normalize_short_answer(found.value)
+    solved = answer in {normalize_short_answer(gold) for gold in accepted}
+    return Verdict(float(solved), found.rule, found.ambiguous, "" if solved else f"answered {_brief(answer)}")
+
+
+def _number(_grader: NumberGrader, completion: str, payload: Payload) -> Verdict:
+    golds: list[Decimal] = []
+    for answer in _accepted_answers(payload):
+        value = extract_number(answer).value
+        if value is None:
+            raise GraderError(f"the gold answer {_brief(answer)} holds no number; correct it in the benchmark's source")
+        golds.append(Decimal(value))
+    return _compare_numbers(completion, golds)
+
+
+def _python_function(grader: PythonFunctionGrader, completion: str, payload: Payload) -> Verdict:
+    try:
+        prompt, test, entry_point = (str(payload[key]) for key in ("prompt", "test", "entry_point"))
+    except KeyError as error:
+        raise GraderError(f"the gold payload has no {error}; map it under the benchmark's fields") from error
+    found = extract_code(completion, prompt, entry_point)
+    if found.value is None:
+        return _nothing_found(found)
+    ended = run_python(f"{found.value}\n\n{test}\n\ncheck({entry_point})\n", grader.limits)
+    return Verdict(float(ended.outcome == "passed"), found.rule, found.ambiguous, ended.reason)
+
+
+_GRADERS: dict[type, Callable[[Any, str, Payload], Verdict]] = {
+    ExactGrader: _exact,
+    NumberGrader: _number,
+    PythonFunctionGrader: _python_function,
+}
+
+
+def _compare_numbers(completion: str, golds: list[Decimal]) -> Verdict:
+    found = extract_number(completion)
+    if found.value is None:
+        return _nothing_found(found)
+    solved = Decimal(found.value) in golds
+    return Verdict(float(solved), found.rule, found.ambiguous, "" if solved else f"answered {found.value}")
+
+
+def _nothing_found(found: Extraction) -> Verdict:
+    return Verdict(0.0, found.rule, found.ambiguous, "no answer found in the completion")
+
+
+def _accepted_answers(payload: Payload) -> list[str]:
+    answer = payload.get("answer")
+    accepted = answer if isinstance(answer, list) else [answer]
+    if not accepted or any(item is None or str(item).strip() == "" for item in accepted):
+        raise GraderError("the gold payload has no 'answer'; map it under the benchmark's fields")
+    return [str(item) for item in accepted]
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        value = Decimal(text.strip().replace(",", ""))
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None
+
+
+def _brief(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,94 @@
+"""Solve tables: every settled answer of a cell with its score, its status and the reason."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import pandas as pd
+import pyarrow as pa
+
+from trinity_assets.errors import GraderError
+from trinity_assets.grading.graders import Verdict, grade
+from trinity_assets.grading.specs import GradingSpec
+from trinity_assets.progress import Progress
+from trinity_assets.spec import digest
+
+logger = logging.getLogger(__name__)
+
+ANSWERED = "answered"
+
+SOLVES_SCHEMA = pa.schema(
+    {
+        "task_id": pa.string(),
+        "sample": pa.int64(),
+        "score": pa.float64(),
+        "status": pa.string(),
+        "rule": pa.string(),
+        "ambiguous": pa.bool_(),
+        "reason": pa.string(),
+        "answer_digest": pa.string(),
+        "cost_usd": pa.float64(),
+        "latency_s": pa.float64(),
+    }
+)
+
+
+def grade_answers(
+    answers: pd.DataFrame, gold: pd.DataFrame, spec: GradingSpec, *, label: str = "grading"
+) -> pd.DataFrame:
+    """Grade a cell's ``answers`` against ``gold``: one row per answer, in the same order, columns of ``SOLVES_SCHEMA``.
+
+    An answer is graded; any other settled status takes the score of the settlement policy, null where that says
+    missing. Cost and latency are carried along so that nothing below needs the answers themselves.
+
+    Raises:
+        GraderError: an answer's task has no gold, or a completion could not be graded; no table is made then.
+    """
+    payloads = {task: json.loads(text) for task, text in zip(gold["task_id"], gold["payload"], strict=True)}
+    unknown = sorted(set(answers["task_id"]) - payloads.keys())
+    if unknown:
+        raise GraderError(f"{label}: {len(unknown)} answered tasks have no gold, {unknown[0]!r} first")
+    texts = [None if pd.isna(text) else str(text) for text in answers["text"]]
+    progress = Progress(logger, label, len(answers), "answers")
+
+    def judge(task_id: str, status: str, text: str | None) -> tuple[float | None, Verdict | None]:
+        verdict = grade(spec.grader, text or "", payloads[task_id]) if status == ANSWERED else None
+        progress.advance()
+        return (verdict.score if verdict else spec.settlement.score(status)), verdict
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        judged = list(pool.map(judge, answers["task_id"], answers["status"], texts))
+    return pd.DataFrame(
+        {
+            "task_id": answers["task_id"].tolist(),
+            "sample": answers["sample"].tolist(),
+            "score": pd.array([score for score, _ in judged], dtype="Float64"),
+            "status": answers["status"].tolist(),
+            "rule": [verdict.rule if verdict else "" for _, verdict in judged],
+            "ambiguous": [verdict.ambiguous if verdict else False for _, verdict in judged],
+            "reason": [
+                verdict.reason if verdict else status
+                for (_, verdict), status in zip(judged, answers["status"], strict=True)
+            ],
+            "answer_digest": [digest([status, text]) for status, text in zip(answers["status"], texts, strict=True)],
+            "cost_usd": answers["cost_usd"].tolist(),
+            "latency_s": answers["latency_s"].tolist(),
+        }
+    )
+
+
+def solves_data_version(solves: pd.DataFrame) -> str:
+    """The digest of what is decided on below: score and status of every task and sample."""
+    return digest([[row.task_id, row.sample, _plain(row.score), row.status] for row in _rows(solves)])
+
+
+def _rows(frame: pd.DataFrame) -> Iterable[pd.Series]:
+    return frame.itertuples(index=False)  # type: ignore[return-value]
+
+
+def _plain(score: object) -> float | None:
+    return None if pd.isna(score) else float(score)  # type: ignore[arg-type, call-overload]

@@ -1,0 +1,62 @@
+"""What a benchmark declares about grading: the grader, and the score of an outcome that is no good answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from trinity_assets.sandbox.specs import ProgramLimits
+from trinity_assets.spec import Spec
+
+
+class ExactGrader(Spec):
+    """A short answer equals an accepted one after normalizing; numeric golds are compared as numbers."""
+
+    version: ClassVar[int] = 1
+    kind: Literal["exact"]
+
+
+class NumberGrader(Spec):
+    """The number that the completion settles on equals the gold number exactly."""
+
+    version: ClassVar[int] = 1
+    kind: Literal["number"]
+
+
+class PythonFunctionGrader(Spec):
+    """The completed function passes the benchmark's own checks, run in a process of its own."""
+
+    version: ClassVar[int] = 1
+    kind: Literal["python_function"]
+    limits: ProgramLimits = ProgramLimits()
+
+
+GraderSpec = Annotated[ExactGrader | NumberGrader | PythonFunctionGrader, Field(discriminator="kind")]
+
+Settled = Literal["unsolved", "missing"]
+
+
+class Settlement(Spec):
+    """What each settled outcome that is not an answer counts as: score 0 (``unsolved``) or no score (``missing``)."""
+
+    no_answer: Settled = "unsolved"
+    truncated: Settled = "unsolved"
+    refused: Settled = "unsolved"
+    context_exceeded: Settled = "unsolved"
+
+    def score(self, status: str) -> float | None:
+        """The score of a settled status other than ``answered``; None is missing."""
+        verdict: Settled = getattr(self, status)
+        return 0.0 if verdict == "unsolved" else None
+
+
+class GradingSpec(Spec):
+    """Everything that a solve table depends on beside answers and gold."""
+
+    grader: GraderSpec
+    settlement: Settlement = Settlement()
+
+    def identity(self) -> dict[str, Any]:
+        """The spec with the grader's version: what changes a verdict."""
+        return self.model_dump(mode="json") | {"grader_version": self.grader.version}

@@ -1,0 +1,115 @@
+"""The head artifact: the weights of every trainer of a router, with all that says what its rows and columns mean."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from trinity_assets.backbones.specs import FeatureSpec
+from trinity_assets.errors import ArtifactError
+from trinity_assets.routing.baselines import best_worker, mean_known
+from trinity_assets.routing.split import TRAIN
+from trinity_assets.routing.table import cost_matrix, score_matrix
+from trinity_assets.routing.trainers.head import TrainingRecord
+from trinity_assets.spec import Spec, canonical_json, digest
+from trinity_assets.store.artifacts import ArtifactStore
+
+METADATA_KEY = "trinity_assets"
+KIND = "router_heads"
+
+
+class HeadRow(Spec):
+    """The worker that a row of the head stands for."""
+
+    name: str
+    digest: str
+
+
+class BestSingle(Spec):
+    """The worker that is best on train when it is always asked, and its mean known score there."""
+
+    worker: str
+    reward: float
+
+
+class HeadSpec(Spec):
+    """What the heads of a router were trained for and on: rows in pool order, the features' spec, each record."""
+
+    router: str
+    workers: tuple[HeadRow, ...]
+    feature_spec: FeatureSpec
+    table_sha256: str
+    best_single_on_train: BestSingle
+    trainers: dict[str, TrainingRecord]
+
+
+@dataclass(frozen=True)
+class Heads:
+    """A head artifact read back: ``weights`` per trainer are (L, H) float32."""
+
+    weights: dict[str, np.ndarray]
+    spec: HeadSpec
+    sha256: str
+
+
+def best_single_on_train(table: pd.DataFrame, workers: Sequence[str]) -> BestSingle:
+    """The single worker that a router's heads are measured against, from the train tasks of its table."""
+    train = table[table["split"] == TRAIN]
+    scores = score_matrix(train, workers)
+    best = best_worker(scores, cost_matrix(train, workers))
+    return BestSingle(worker=workers[best], reward=float(mean_known(scores, 0.0)[best]))
+
+
+def write_heads(store: ArtifactStore, weights: Mapping[str, np.ndarray], spec: HeadSpec) -> tuple[str, str]:
+    """Keep the heads as one safetensors file, one tensor per trainer; returns its sha256 and its data version.
+
+    The data version follows the weights and the workers of their rows, and nothing else.
+
+    Raises:
+        ArtifactError: a head does not have one row per worker, or holds values that are not finite.
+    """
+    arrays = {name: np.ascontiguousarray(head, dtype=np.float32) for name, head in weights.items()}
+    for name, head in arrays.items():
+        if head.ndim != 2 or len(head) != len(spec.workers) or not np.isfinite(head).all():
+            raise ArtifactError(
+                f"head {name} of router {spec.router} has shape {head.shape} or values that are not finite; "
+                f"expected {len(spec.workers)} rows of finite numbers; train it again"
+            )
+    metadata = canonical_json({"kind": KIND, "spec": spec.model_dump(mode="json")})
+    # One metadata key only: the format keeps several in no fixed order, and equal heads should be equal bytes.
+    sha256 = store.put(save(arrays, metadata={METADATA_KEY: metadata}))
+    shas = {name: hashlib.sha256(head.astype("<f4").tobytes()).hexdigest() for name, head in arrays.items()}
+    return sha256, digest({"workers": [row.model_dump() for row in spec.workers], "weights": shas})
+
+
+def read_heads(store: ArtifactStore, sha256: str) -> Heads:
+    """Read the heads of one router back.
+
+    Raises:
+        ArtifactError: missing, damaged, or not a head artifact of this project.
+    """
+    data = store.get(sha256)
+    try:
+        weights = load(data)
+        header = json.loads(_metadata(data)[METADATA_KEY])
+        if header["kind"] != KIND:
+            raise KeyError(header["kind"])
+        spec = HeadSpec.model_validate(header["spec"])
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise ArtifactError(
+            f"artifact {sha256[:12]} does not hold router heads: {error}; materialize the head again"
+        ) from error
+    return Heads(weights, spec, sha256)
+
+
+def _metadata(data: bytes) -> dict[str, str]:
+    """The ``__metadata__`` of a safetensors file: eight bytes of header length, little endian, then JSON."""
+    length = int.from_bytes(data[:8], "little")
+    return json.loads(data[8 : 8 + length]).get("__metadata__", {})

@@ -1,0 +1,57 @@
+"""What a router learns from and is judged on, read back from the store: its table with the features it refers to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from trinity_assets.backbones.index import read_features
+from trinity_assets.backbones.specs import FeatureSpec
+from trinity_assets.errors import TrainingError
+from trinity_assets.routing.split import TRAIN
+from trinity_assets.routing.table import ROUTER_TABLE, align_features
+from trinity_assets.store.artifacts import ArtifactStore
+from trinity_assets.store.tables import read_table
+
+FEATURES = "features"
+
+
+@dataclass(frozen=True)
+class RouterData:
+    """A router table and its features: ``features`` (n, H) float32, aligned to the rows of ``table``.
+
+    ``inputs`` are the shas of the artifacts that the table was made from, by asset name.
+    """
+
+    table: pd.DataFrame
+    features: np.ndarray
+    feature_spec: FeatureSpec
+    table_sha256: str
+    inputs: dict[str, str]
+
+    @property
+    def train_rows(self) -> int:
+        """How many tasks heads may learn from."""
+        return int((self.table["split"] == TRAIN).sum())
+
+
+def read_router_data(store: ArtifactStore, table_sha256: str) -> RouterData:
+    """Read a router table and the features that its header refers to (``features/<backbone>/<benchmark>``).
+
+    Raises:
+        ArtifactError: one of them is missing or damaged.
+        TrainingError: the benchmarks' features were made by different specs, or lack a task.
+    """
+    table = read_table(store, ROUTER_TABLE, table_sha256)
+    indexes = {name.split("/")[-1]: sha for name, sha in table.inputs.items() if name.split("/")[0] == FEATURES}
+    features = {benchmark: read_features(store, sha256) for benchmark, sha256 in indexes.items()}
+    if not features:
+        raise TrainingError(f"the router table {table_sha256[:12]} refers to no features; materialize it again")
+    specs = [found.spec for found in features.values()]
+    for spec in specs[1:]:
+        if differences := specs[0].differences(spec):
+            raise TrainingError(f"the benchmarks' features differ: {'; '.join(differences)}; extract them again")
+    matrix = align_features(table.frame, {name: (found.task_ids, found.matrix) for name, found in features.items()})
+    return RouterData(table.frame, matrix, specs[0], table_sha256, table.inputs)

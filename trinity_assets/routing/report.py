@@ -1,0 +1,95 @@
+"""An evaluation as tables a person reads: Markdown for the asset's page, plain text for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trinity_assets.routing.evaluation import Evaluation, PolicyResult
+
+_HEADINGS = ["policy", "accuracy", "vs best single", "95% interval", "verdict", "won/lost", "USD per 1000"]
+_BOUND_VERDICT = "bound"
+
+
+def markdown_report(evaluation: Evaluation) -> str:
+    """The comparison, the benchmarks, the workers' shares, and how much these tasks can tell, as Markdown."""
+    parts = [
+        _summary(evaluation),
+        _markdown_table(_HEADINGS, _policy_rows(evaluation)),
+        _markdown_table(*_benchmark_rows(evaluation)),
+        _markdown_table(*_share_rows(evaluation)),
+        "\n".join(_notes(evaluation)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def text_report(evaluation: Evaluation) -> str:
+    """The comparison and its notes in aligned columns."""
+    rows = [_HEADINGS, *_policy_rows(evaluation)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join([_summary(evaluation), "", *lines, "", *_notes(evaluation)]) + "\n"
+
+
+def _summary(evaluation: Evaluation) -> str:
+    missing = f", {evaluation.n_missing} more left out for a missing score" if evaluation.n_missing else ""
+    return (
+        f"{evaluation.n_test} held-out tasks{missing}; trained on {evaluation.n_train}. "
+        f"Best single worker on train: {evaluation.reference_worker}."
+    )
+
+
+def _policy_rows(evaluation: Evaluation) -> list[list[str]]:
+    return [
+        [
+            result.name,
+            f"{result.accuracy:.1%}",
+            points(result.difference),
+            f"{points(result.low)} to {points(result.high)}",
+            _BOUND_VERDICT if result.kind == "bound" else _verdict(evaluation, result),
+            f"{result.wins}/{result.losses}",
+            "unknown" if result.cost_usd is None else f"{1000 * result.cost_usd:.3f}",
+        ]
+        for result in evaluation.policies
+    ]
+
+
+def _verdict(evaluation: Evaluation, result: PolicyResult) -> str:
+    return "reference" if result is evaluation.policy("best_single") else result.verdict
+
+
+def _benchmark_rows(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
+    names = [result.name for result in evaluation.policies]
+    rows = [
+        [row.benchmark, str(row.n_test), *(f"{row.accuracy[name]:.1%}" for name in names)]
+        for row in evaluation.benchmarks
+    ]
+    return ["benchmark", "test tasks", *names], rows
+
+
+def _share_rows(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        [result.name, *(f"{result.shares[worker]:.0%}" for worker in evaluation.workers)]
+        for result in evaluation.policies
+    ]
+    return ["asks", *evaluation.workers], rows
+
+
+def _notes(evaluation: Evaluation) -> list[str]:
+    return [
+        f"{result.name}: {result.verdict}; these {evaluation.n_test} tasks would show a difference of "
+        f"{result.detectable * 100:.1f} points with 80% power."
+        if result.detectable is not None
+        else f"{result.name}: {result.verdict}; it solves the same tasks as the best single worker."
+        for result in evaluation.heads
+    ]
+
+
+def points(difference: float) -> str:
+    """A difference of accuracies in signed percentage points."""
+    return f"{difference * 100:+.1f}"
+
+
+def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

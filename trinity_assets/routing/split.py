@@ -1,0 +1,38 @@
+"""Which tasks are held out, decided by a hash of each task's own identity.
+
+A task's side depends on the seed, its benchmark and its near-duplicate group, and on nothing else: new tasks move no
+old one, a corrected gold answer or category moves none, and near-duplicates stay together. Each benchmark and each
+category is therefore cut in the declared proportion *in expectation*; an exact cut would need the other tasks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import pandas as pd
+
+from trinity_assets.routing.specs import SplitSpec
+from trinity_assets.spec import canonical_json
+
+TRAIN = "train"
+TEST = "test"
+NO_FOLD = -1
+
+
+def assign_split(benchmark: str, groups: pd.Series, spec: SplitSpec) -> pd.DataFrame:
+    """Columns ``split`` (train or test) and ``fold`` (0..folds-1 in train, -1 in test) for one benchmark's groups."""
+    placed = {group: _place(benchmark, str(group), spec) for group in groups.unique()}
+    rows = [placed[group] for group in groups]
+    return pd.DataFrame(rows, columns=["split", "fold"], index=groups.index).astype({"fold": "int64"})
+
+
+def _place(benchmark: str, group: str, spec: SplitSpec) -> tuple[str, int]:
+    if _uniform(spec.seed, "split", benchmark, group) < spec.test:
+        return TEST, NO_FOLD
+    return TRAIN, int(_uniform(spec.seed, "fold", benchmark, group) * spec.folds)
+
+
+def _uniform(*identity: str | int) -> float:
+    """A number in [0, 1) that is a pure function of ``identity``."""
+    first_bytes = hashlib.sha256(canonical_json(identity).encode()).digest()[:6]
+    return int.from_bytes(first_bytes, "big") / 2**48

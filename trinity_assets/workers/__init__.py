@@ -1,0 +1,9 @@
+"""Workers: asking language models questions, and never asking the same question twice.
+
+Belongs here: how a worker is declared (``specs``) and what it is asked (``requests``); the one HTTP call (``client``,
+``endpoints``, ``litellm_library``), its pace and its retries (``pacing``, ``retrying``), and the model served in this
+process (``embedded``); what a response or an error means (``outcomes``, ``provider_errors``, ``redaction``); the
+database of calls and answers (``ledger``, ``writer``); the collection of one cell (``asking``, ``collection``,
+``tables``). Does not belong here: what a task is or how its prompt is rendered (``benchmarks/``), whether an answer is
+right (``grading/``), and Dagster.
+"""

@@ -1,0 +1,237 @@
+"""Asking a worker what is missing: concurrent, paced, retried, and written down call by call.
+
+The first question goes alone, so that a bad key or a wrong URL costs one call and not one per slot. A fatal outcome,
+a provider that stays down or one that asks for a long rest ends the asking: no call starts after it, those under way
+finish and are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from trinity_assets.errors import TrinityError
+from trinity_assets.progress import Progress
+from trinity_assets.workers.client import WorkerClient
+from trinity_assets.workers.endpoints import Endpoint
+from trinity_assets.workers.ledger import Call, Entry, Ledger
+from trinity_assets.workers.outcomes import Outcome, Status
+from trinity_assets.workers.pacing import Pacer, estimated_tokens
+from trinity_assets.workers.requests import AnswerRequest
+from trinity_assets.workers.retrying import RetryPolicy
+from trinity_assets.workers.specs import WorkerSpec
+from trinity_assets.workers.writer import LedgerWriter
+
+logger = logging.getLogger(__name__)
+
+GIVE_UP_AFTER = 5
+"""Questions in a row that stay unanswered after all their attempts before the provider counts as down."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Whose questions these are, as every row of the ledger says."""
+
+    worker: WorkerSpec
+    benchmark: str
+    epoch: int
+    run: str
+
+    @property
+    def label(self) -> str:
+        """How log lines and messages name the cell."""
+        return f"{self.worker.name} on {self.benchmark}"
+
+
+@dataclass
+class Tally:
+    """What the asking came to: calls made, what they are known to cost, and by request digest what failed."""
+
+    calls: int = 0
+    cost_usd: float = 0.0
+    cost_unknown: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    failed: dict[str, Outcome] = field(default_factory=dict)
+    stopped: str | None = None
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one call."""
+        self.calls += 1
+        if outcome.cost_usd is None:
+            self.cost_unknown += 1
+        else:
+            self.cost_usd += outcome.cost_usd
+        self.input_tokens += outcome.input_tokens or 0
+        self.output_tokens += outcome.output_tokens or 0
+
+
+class _AskingEndedError(Exception):
+    """The asking has ended while this question waited; it was not asked (again)."""
+
+
+async def ask_missing(
+    cell: Cell,
+    requests: Sequence[AnswerRequest],
+    endpoint: Endpoint,
+    ledger: Ledger,
+    *,
+    retry: RetryPolicy,
+    give_up_after: int = GIVE_UP_AFTER,
+) -> Tally:
+    """Ask every one of ``requests`` and keep each outcome in ``ledger`` the moment it arrives.
+
+    Raises:
+        LedgerError: an outcome could not be kept; nothing more is asked.
+    """
+    async with LedgerWriter(ledger) as writer, WorkerClient(cell.worker, endpoint) as client:
+        asking = _Asking(cell, requests, endpoint, client, writer, retry, give_up_after)
+        return await asking.run()
+
+
+class _Asking:
+    def __init__(
+        self,
+        cell: Cell,
+        requests: Sequence[AnswerRequest],
+        endpoint: Endpoint,
+        client: WorkerClient,
+        writer: LedgerWriter,
+        retry: RetryPolicy,
+        give_up_after: int,
+    ) -> None:
+        self._cell = cell
+        self._waiting = iter(requests)
+        self._concurrency = min(endpoint.limits.concurrency, len(requests))
+        self._client = client
+        self._writer = writer
+        self._retry = retry
+        self._give_up_after = give_up_after
+        self._pacer = Pacer(endpoint.limits, sleep=self._sleep)
+        self._progress = Progress(logger, cell.label, len(requests), "answers")
+        self._stop = asyncio.Event()
+        self._unanswered_in_a_row = 0
+        self._tally = Tally()
+
+    async def run(self) -> Tally:
+        first = next(self._waiting, None)
+        if first is not None:
+            await self._settle(first)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._concurrency):
+                    group.create_task(self._take_turns())
+        except ExceptionGroup as errors:
+            for error in errors.exceptions:
+                if isinstance(error, TrinityError):
+                    raise error from None
+            raise
+        return self._tally
+
+    async def _take_turns(self) -> None:
+        for request in self._until_stopped():
+            await self._settle(request)
+
+    def _until_stopped(self) -> Iterator[AnswerRequest]:
+        while not self._stop.is_set():
+            request = next(self._waiting, None)
+            if request is None:
+                return
+            yield request
+
+    async def _settle(self, request: AnswerRequest) -> None:
+        """Ask one question until it is settled, or failed for this run, and judge the provider by it."""
+        try:
+            outcome = await self._ask(request)
+        except _AskingEndedError:
+            return
+        if outcome.status.settled:
+            self._unanswered_in_a_row = 0
+            self._tally.failed.pop(request.digest, None)
+            self._progress.advance(cost_usd=outcome.cost_usd)
+            return
+        self._unanswered_in_a_row += 1
+        if self._stop.is_set():
+            return
+        logger.warning("%s: task %s is unanswered: %s", self._cell.label, request.task_id, _reason(outcome))
+        if outcome.status is Status.FAILED_FATAL:
+            self._end(_reason(outcome))
+        elif self._retry.cooling(outcome):
+            self._end(f"the provider asks to wait {outcome.retry_after_s:.0f} s ({outcome.error_class})")
+        elif self._unanswered_in_a_row >= self._give_up_after:
+            self._end(f"{self._unanswered_in_a_row} tasks in a row stayed unanswered, the last: {_reason(outcome)}")
+
+    async def _ask(self, request: AnswerRequest) -> Outcome:
+        """Up to ``attempts`` calls, each kept before the next; the last outcome."""
+        started = time.monotonic()
+        tokens = estimated_tokens(request.messages, self._cell.worker.sampling.max_tokens)
+        attempt = 0
+        while True:
+            attempt += 1
+            reservation = await self._pacer.turn(tokens)
+            if self._stop.is_set():
+                raise _AskingEndedError
+            outcome = await self._client.call(request.messages)
+            self._pacer.settle(reservation, _used(outcome))
+            await self._writer.write(Entry(self._call(request, attempt, outcome), outcome.text))
+            self._tally.add(outcome)
+            if not outcome.status.settled:
+                self._tally.failed[request.digest] = outcome
+            if outcome.retry_after_s:
+                self._pacer.pause(outcome.retry_after_s)
+            wait = self._retry.wait_s(outcome, attempt, time.monotonic() - started)
+            if wait is None:
+                return outcome
+            await self._sleep(wait)
+
+    def _end(self, reason: str) -> None:
+        if not self._stop.is_set():
+            self._tally.stopped = reason
+            self._stop.set()
+            logger.error("%s: stopped: %s", self._cell.label, reason)
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        except TimeoutError:
+            return
+        raise _AskingEndedError
+
+    def _call(self, request: AnswerRequest, attempt: int, outcome: Outcome) -> Call:
+        return Call(
+            request_digest=request.digest,
+            attempt=attempt,
+            run=self._cell.run,
+            at=time.time(),
+            provider=self._cell.worker.provider.name,
+            worker=self._cell.worker.name,
+            benchmark=self._cell.benchmark,
+            task_id=request.task_id,
+            sample=request.sample,
+            epoch=self._cell.epoch,
+            status=outcome.status,
+            finish_reason=outcome.finish_reason,
+            model_returned=outcome.model_returned,
+            input_tokens=outcome.input_tokens,
+            output_tokens=outcome.output_tokens,
+            cost_usd=outcome.cost_usd,
+            cost_source=outcome.cost_source,
+            latency_s=outcome.latency_s,
+            error_class=outcome.error_class,
+            error=outcome.error,
+        )
+
+
+def _reason(outcome: Outcome) -> str:
+    return f"{outcome.error_class}: {outcome.error}" if outcome.error else str(outcome.error_class)
+
+
+def _used(outcome: Outcome) -> int | None:
+    if outcome.cost_source == "rejected":
+        return 0
+    if outcome.input_tokens is None or outcome.output_tokens is None:
+        return None
+    return outcome.input_tokens + outcome.output_tokens

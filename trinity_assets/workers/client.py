@@ -1,0 +1,80 @@
+"""One HTTP call to a worker, bounded in time, classified and priced. Retries are ``retrying``'s business."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from typing import Any, Self
+
+from trinity_assets.workers.endpoints import Endpoint
+from trinity_assets.workers.litellm_library import load_litellm, no_hidden_retries
+from trinity_assets.workers.outcomes import Outcome, classify_response
+from trinity_assets.workers.provider_errors import classify_error
+from trinity_assets.workers.specs import Messages, Price, WorkerSpec
+
+TOKENS_PER_MTOK = 1_000_000
+
+
+class WorkerClient:
+    """Calls one worker at one endpoint. Use within one running event loop; leaving it closes the connections."""
+
+    def __init__(self, worker: WorkerSpec, endpoint: Endpoint) -> None:
+        self._litellm = load_litellm()
+        self._price = worker.price
+        self._timeout_s = endpoint.timeout_s
+        self._arguments = _arguments(worker, endpoint)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._litellm.close_litellm_async_clients()
+
+    async def call(self, messages: Messages) -> Outcome:
+        """Ask once: exactly one HTTP request, whatever comes back.
+
+        The SDK's ``timeout`` bounds each read; a body that drips lasts for ever under it. ``wait_for`` bounds the call.
+        """
+        started = time.monotonic()
+        try:
+            response = await asyncio.wait_for(
+                self._litellm.acompletion(messages=messages, **self._arguments), self._timeout_s
+            )
+        except Exception as error:  # the classification lets bugs through
+            outcome = classify_error(error)
+        else:
+            outcome = priced(classify_response(response), self._price, response._hidden_params.get("response_cost"))
+        return dataclasses.replace(outcome, latency_s=time.monotonic() - started)
+
+
+def priced(outcome: Outcome, price: Price | None, provider_cost_usd: float | None) -> Outcome:
+    """``outcome`` with its cost: the worker's own price first, then what litellm computed, else unknown.
+
+    litellm reports 0.0 when the provider sent no usage; without usage a cost is unknown, unless the price is zero.
+    """
+    inputs, outputs = outcome.input_tokens, outcome.output_tokens
+    counted = inputs is not None and outputs is not None
+    if price is not None and price.input_per_mtok == price.output_per_mtok == 0:
+        return dataclasses.replace(outcome, cost_usd=0.0, cost_source="price")
+    if price is not None and inputs is not None and outputs is not None:
+        cost = (inputs * price.input_per_mtok + outputs * price.output_per_mtok) / TOKENS_PER_MTOK
+        return dataclasses.replace(outcome, cost_usd=cost, cost_source="price")
+    if price is None and counted and provider_cost_usd is not None:
+        return dataclasses.replace(outcome, cost_usd=float(provider_cost_usd), cost_source="provider")
+    return outcome
+
+
+def _arguments(worker: WorkerSpec, endpoint: Endpoint) -> dict[str, Any]:
+    """What every call of this worker passes to litellm; unset parameters are not sent."""
+    parameters = worker.sampling.parameters()
+    extra = parameters.pop("extra", None)
+    arguments = {
+        "model": endpoint.model,
+        "api_base": endpoint.api_base,
+        "api_key": endpoint.key,
+        "timeout": endpoint.timeout_s,
+        "extra_body": extra,
+        **parameters,
+    }
+    return {name: value for name, value in arguments.items() if value is not None} | no_hidden_retries(endpoint.route)

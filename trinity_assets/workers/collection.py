@@ -1,0 +1,162 @@
+"""Collecting the answers of one cell: from the ledger what is there, from the provider only what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from trinity_assets.errors import IncompleteCellError
+from trinity_assets.workers.asking import GIVE_UP_AFTER, Cell, Tally, ask_missing
+from trinity_assets.workers.endpoints import open_endpoint
+from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.provider_errors import ADVICE
+from trinity_assets.workers.requests import AnswerRequest, answer_requests
+from trinity_assets.workers.retrying import RetryPolicy
+from trinity_assets.workers.specs import WorkerSpec
+from trinity_assets.workers.tables import answers_frame
+
+logger = logging.getLogger(__name__)
+
+NOT_ASKED = "not_asked"
+"""The class of questions that were never asked because the asking had ended."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The answers of one worker on one benchmark, and what this collection did for them.
+
+    ``frame`` holds the settled answers in task order, in the columns of ``ANSWERS_SCHEMA``: ``reused`` of them were in
+    the ledger before, ``new`` were not. ``failures`` counts the missing ones by error class. ``calls``, ``cost_usd``
+    (the known part), ``cost_unknown`` (calls that may have cost something unknown), the tokens and ``seconds`` are this
+    collection's own. ``stopped`` says why the asking ended early and ``last_error`` what the provider said last.
+    """
+
+    worker: str
+    provider: str
+    benchmark: str
+    total: int
+    frame: pd.DataFrame
+    new: int
+    reused: int
+    failures: dict[str, int]
+    by_status: dict[str, int]
+    calls: int
+    cost_usd: float
+    cost_unknown: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+    stopped: str | None = None
+    last_error: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """True when nothing is missing."""
+        return not self.failures
+
+    def require_complete(self) -> Collection:
+        """This collection, if it is complete.
+
+        Raises:
+            IncompleteCellError: answers are missing; names the provider, the classes with their counts, and what to do.
+        """
+        if self.complete:
+            return self
+        missing = sum(self.failures.values())
+        classes = ", ".join(f"{count} {name}" for name, count in self.failures.items())
+        advice = "; ".join(dict.fromkeys(ADVICE[name] for name in self.failures if name in ADVICE))
+        lines = [
+            f"{self.worker} on {self.benchmark}: {missing} of {self.total} answers are missing "
+            f"(provider {self.provider}: {classes})",
+            f"stopped early: {self.stopped}" if self.stopped else "",
+            f"last error: {self.last_error}" if self.last_error and self.last_error not in (self.stopped or "") else "",
+            f"what to do: {advice or 'run again; only what is missing is asked'}",
+            f"the {len(self.frame)} answers that settled are kept and will not be asked again",
+        ]
+        raise IncompleteCellError("\n".join(line for line in lines if line))
+
+
+def collect(
+    worker: WorkerSpec,
+    benchmark: str,
+    prompts: Mapping[str, str],
+    ledger: Ledger,
+    *,
+    epoch: int = 1,
+    run: str = "",
+    retry: RetryPolicy | None = None,
+    give_up_after: int = GIVE_UP_AFTER,
+) -> Collection:
+    """The answers of ``worker`` to ``prompts`` (task id -> rendered prompt) in ``epoch``.
+
+    The ledger is read first: when everything is settled there, no server starts, litellm is not imported and no key
+    is needed. Each outcome is committed before it counts; a process killed at any moment loses the calls in flight.
+    A failure is no exception here: see :meth:`Collection.require_complete`.
+
+    Raises:
+        MissingKeyError: a key is needed and not set.
+        ProviderError: an embedded model cannot be served.
+        LedgerError: the ledger cannot be read or written.
+    """
+    started = time.monotonic()
+    cell = Cell(worker, benchmark, epoch, run)
+    requests = answer_requests(worker, prompts, epoch)
+    digests = [request.digest for request in requests]
+    before = ledger.settled(digests)
+    missing = _distinct([request for request in requests if request.digest not in before])
+    tally, after = Tally(), before
+    if missing:
+        logger.info("%s: %d of %d answers are to be asked", cell.label, len(missing), len(requests))
+        with open_endpoint(worker) as endpoint:
+            retry = retry or RetryPolicy()
+            asking = ask_missing(cell, missing, endpoint, ledger, retry=retry, give_up_after=give_up_after)
+            tally = asyncio.run(asking)
+        after = ledger.settled(digests)
+    frame = answers_frame((request, after[request.digest]) for request in requests if request.digest in after)
+    reused = sum(request.digest in before for request in requests)
+    return Collection(
+        worker=worker.name,
+        provider=worker.provider.name,
+        benchmark=benchmark,
+        total=len(requests),
+        frame=frame,
+        new=len(frame) - reused,
+        reused=reused,
+        failures=_failures([request for request in requests if request.digest not in after], tally),
+        by_status=dict(Counter(frame["status"]).most_common()),
+        calls=tally.calls,
+        cost_usd=tally.cost_usd,
+        cost_unknown=tally.cost_unknown,
+        input_tokens=tally.input_tokens,
+        output_tokens=tally.output_tokens,
+        seconds=time.monotonic() - started,
+        stopped=tally.stopped,
+        last_error=_last_error(tally),
+    )
+
+
+def _distinct(requests: list[AnswerRequest]) -> list[AnswerRequest]:
+    """The first of each digest, in order: tasks with the same words share an answer."""
+    first: dict[str, AnswerRequest] = {}
+    for request in requests:
+        first.setdefault(request.digest, request)
+    return list(first.values())
+
+
+def _failures(missing: list[AnswerRequest], tally: Tally) -> dict[str, int]:
+    """How many of ``missing`` failed with which class, the most frequent first."""
+    classes = Counter(
+        str(outcome.error_class) if (outcome := tally.failed.get(request.digest)) else NOT_ASKED for request in missing
+    )
+    return dict(classes.most_common())
+
+
+def _last_error(tally: Tally) -> str | None:
+    errors = [outcome.error for outcome in tally.failed.values() if outcome.error]
+    return errors[-1] if errors else None

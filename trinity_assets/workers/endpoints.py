@@ -1,0 +1,89 @@
+"""Where a worker's calls go: the litellm model name, URL, key and time limit, ready before the first call."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from trinity_assets.errors import MissingKeyError
+from trinity_assets.workers.specs import EmbeddedProvider, Limits, LiteLLMProvider, WorkerSpec
+
+NO_KEY = "none"
+"""What is sent to servers that want no key; the OpenAI SDK refuses to send nothing."""
+
+EMBEDDED_TIMEOUT_S = 600.0
+"""A generous bound: an embedded model on busy cores is slow, not broken."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One reachable provider and what it bears. ``key`` None leaves the key to litellm's own convention."""
+
+    model: str
+    route: str
+    api_base: str | None
+    key: str | None
+    timeout_s: float
+    limits: Limits
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.model!r}, {self.api_base!r})"
+
+
+@contextlib.contextmanager
+def _litellm_endpoint(worker: WorkerSpec, provider: LiteLLMProvider) -> Iterator[Endpoint]:
+    model = f"{provider.route}/{worker.model}"
+    yield Endpoint(model, provider.route, provider.api_base, _key(provider, model), provider.timeout_s, provider.limits)
+
+
+@contextlib.contextmanager
+def _embedded_endpoint(worker: WorkerSpec, provider: EmbeddedProvider) -> Iterator[Endpoint]:
+    from trinity_assets.workers.embedded import serve
+
+    with serve(provider) as api_base:
+        limits = Limits(concurrency=provider.slots)
+        yield Endpoint(f"openai/{worker.model}", "openai", api_base, NO_KEY, EMBEDDED_TIMEOUT_S, limits)
+
+
+_OPENERS: dict[type, Callable[[WorkerSpec, Any], AbstractContextManager[Endpoint]]] = {
+    LiteLLMProvider: _litellm_endpoint,
+    EmbeddedProvider: _embedded_endpoint,
+}
+"""A new kind of provider is one entry here and one spec."""
+
+
+def open_endpoint(worker: WorkerSpec) -> AbstractContextManager[Endpoint]:
+    """The endpoint of ``worker``'s provider while the ``with`` block lasts; an embedded model is served meanwhile.
+
+    Raises:
+        MissingKeyError: the provider's key variable is not set.
+        ProviderError: an embedded model cannot be served.
+    """
+    return _OPENERS[type(worker.provider)](worker, worker.provider)
+
+
+def _key(provider: LiteLLMProvider, model: str) -> str | None:
+    if provider.key_env is not None:
+        key = os.environ.get(provider.key_env, "").strip()
+        if not key:
+            raise _missing(provider, provider.key_env)
+        return key
+    if provider.api_base is not None:
+        return NO_KEY
+    from trinity_assets.workers.litellm_library import load_litellm
+
+    missing = load_litellm().validate_environment(model)["missing_keys"]
+    if missing:
+        raise _missing(provider, ", ".join(missing))
+    return None
+
+
+def _missing(provider: LiteLLMProvider, variable: str) -> MissingKeyError:
+    return MissingKeyError(
+        f"provider {provider.name} needs {variable}, which is not set in the environment. No call was made; set it and "
+        "run again, or retire the provider's workers in the catalog"
+    )

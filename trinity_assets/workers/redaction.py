@@ -1,0 +1,35 @@
+"""Keys never reach a log, a message or the ledger: error texts of providers like to quote them."""
+
+from __future__ import annotations
+
+import os
+import re
+
+MAX_LENGTH = 500
+"""Characters kept of an error text; providers answer with whole web pages and tracebacks."""
+
+MARK = "[redacted]"
+_SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
+_SHORTEST_SECRET = 8
+_LOOKS_SECRET = re.compile(r"\b(?:sk|pk|nvapi|gsk|xai|hf|r8|key)[-_][A-Za-z0-9_\-*.]{6,}|(?i:\bbearer\s+)[^\s\"',]+")
+
+
+def redact(text: str) -> str:
+    """``text`` on one line, at most ``MAX_LENGTH`` characters, without tracebacks and without anything like a key.
+
+    A key is the value of an environment variable whose name ends in KEY, TOKEN, SECRET or PASSWORD, or what looks
+    like one (``sk-...``, ``Bearer ...``).
+    """
+    text = text.split("Traceback (most recent call last)")[0]
+    for secret in _secrets():
+        text = text.replace(secret, MARK)
+    text = " ".join(_LOOKS_SECRET.sub(MARK, text).split())
+    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
+
+
+def _secrets() -> list[str]:
+    """The longest first, so that no secret survives in part because it contains another."""
+    values = {
+        value for name, value in os.environ.items() if _SECRET_NAMES.search(name) and len(value) >= _SHORTEST_SECRET
+    }
+    return sorted(values, key=len, reverse=True)

@@ -1,0 +1,37 @@
+"""What a worker is asked: one request per task and sample, known by the digest of everything that is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trinity_assets.spec import digest
+from trinity_assets.workers.specs import Messages, WorkerSpec
+
+
+@dataclass(frozen=True)
+class AnswerRequest:
+    """One question to one worker. Requests with equal ``digest`` are the same question, whatever task they serve."""
+
+    task_id: str
+    sample: int
+    messages: Messages
+    digest: str
+
+
+def answer_requests(worker: WorkerSpec, prompts: Mapping[str, str], epoch: int) -> list[AnswerRequest]:
+    """The requests of ``worker`` for ``prompts`` (task id -> rendered prompt), in task order, samples from 0 up."""
+    requests = []
+    for task_id, prompt in prompts.items():
+        messages = worker.prompt.messages(prompt)
+        for sample in range(worker.samples):
+            identity = {
+                "provider": worker.provider.identity(),
+                "model": worker.model,
+                "messages": messages,
+                "sampling": worker.sampling.parameters(),
+                "sample": sample,
+                "epoch": epoch,
+            }
+            requests.append(AnswerRequest(task_id, sample, messages, digest(identity)))
+    return requests

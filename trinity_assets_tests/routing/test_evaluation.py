@@ -1,0 +1,192 @@
+import json
+
+import numpy as np
+import pytest
+
+from trinity_assets.errors import ArtifactError, TrainingError
+from trinity_assets.routing.baselines import Side, baselines, best_worker
+from trinity_assets.routing.evaluation import Evaluation, evaluate, read_evaluation, write_evaluation
+from trinity_assets.routing.report import markdown_report, text_report
+from trinity_assets.routing.statistics import detectable_difference, paired_bootstrap, verdict
+from trinity_assets.store.artifacts import ArtifactStore
+from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores, table_of
+
+NAN = np.nan
+
+
+def an_evaluation(heads: dict[str, np.ndarray] | None = None, n: int = 400, missing: int = 0) -> Evaluation:
+    drawn = features(n, 8)
+    scores, _ = planted_scores(drawn, 3)
+    table = table_of(scores, WORKERS)
+    table.loc[table.index[table["split"] == "test"][:missing], "score__bob"] = NAN
+    return evaluate(table, drawn, heads or {}, WORKERS, resamples=500)
+
+
+def always(worker: int) -> np.ndarray:
+    """The head that picks ``worker`` for every planted feature, whose first component is positive."""
+    head = np.zeros((3, 8))
+    head[worker, 0] = 1
+    return head
+
+
+class TestStatistics:
+    def test_the_interval_of_a_mean_is_the_textbook_one(self):
+        differences = np.random.default_rng(0).normal(0.1, 1.0, (400, 1))
+        low, high = paired_bootstrap(differences, 4000, seed=0)
+        error = differences.std(ddof=1) / 20
+        assert low[0] == pytest.approx(differences.mean() - 1.96 * error, abs=0.1 * error)
+        assert high[0] == pytest.approx(differences.mean() + 1.96 * error, abs=0.1 * error)
+
+    def test_two_tasks_by_hand(self):
+        # The mean of two draws from {0, 1} is 0, 1/2 or 1 with probability 1/4, 1/2, 1/4: both tails exceed 2.5%.
+        low, high = paired_bootstrap(np.array([[0.0], [1.0]]), 2000, seed=0)
+        assert (low[0], high[0]) == (0.0, 1.0)
+
+    def test_equal_columns_get_equal_intervals_and_seeds_decide(self):
+        differences = np.tile(np.random.default_rng(0).normal(size=(50, 1)), 2)
+        low, high = paired_bootstrap(differences, 300, seed=1)
+        assert (low[0], high[0]) == (low[1], high[1])
+        np.testing.assert_array_equal(paired_bootstrap(differences, 300, seed=1), (low, high))
+        assert paired_bootstrap(differences, 300, seed=2)[0][0] != low[0]
+
+    @pytest.mark.parametrize(
+        ("low", "high", "word"),
+        [(0.01, 0.1, "win"), (-0.1, -0.01, "loss"), (-0.1, 0.1, "tie"), (0.0, 0.0, "tie"), (0.0, 0.1, "tie")],
+    )
+    def test_verdict(self, low, high, word):
+        assert verdict(low, high) == word
+
+    def test_detectable_difference(self):
+        differences = np.zeros(345)
+        differences[:38] = [1, -1] * 19
+        assert detectable_difference(differences) == pytest.approx(0.05, abs=0.001)
+        assert np.isnan(detectable_difference(np.zeros(5)))
+
+
+class TestBaselines:
+    def test_ties_go_to_the_lowest_cost_then_to_pool_order(self):
+        scores = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        assert best_worker(scores, np.array([[3.0, 2.0, 2.0]])) == 1
+        assert best_worker(scores, np.array([[2.0, 2.0, 2.0]])) == 0
+        assert best_worker(scores, np.array([[NAN, 5.0, 6.0]])) == 1
+        assert best_worker(scores, np.full((1, 3), NAN)) == 0
+
+    def test_unknown_scores_are_left_out_of_means(self):
+        assert best_worker(np.array([[0.5, NAN], [0.5, 1.0], [0.5, NAN]]), np.ones((3, 2))) == 1
+        assert best_worker(np.array([[NAN, 0.0]]), np.ones((1, 2))) == 1
+
+    def test_each_policy_on_a_small_table(self):
+        train = Side(
+            np.array([[1.0, 0], [1, 0.1], [0, 1], [0.1, 1]]),
+            np.array([[1.0, 0], [1, 0], [0, 1], [1, 1]]),
+            np.tile([2.0, 1.0], (4, 1)),
+            np.array(["p", "p", "q", "q"]),
+        )
+        test = Side(
+            np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),
+            np.array([[0.0, 0.5], [0.0, 1.0], [1.0, 1.0]]),
+            np.tile([2.0, 1.0], (3, 1)),
+            np.array(["p", "q", "new"]),
+        )
+        by_name = {policy.name: policy for policy in baselines(train, test)}
+        picks = {name: policy.shares.argmax(axis=1).tolist() for name, policy in by_name.items()}
+        assert picks["best_single"] == [0, 0, 0]
+        assert picks["lookup"] == [0, 1, 0]
+        assert picks["hindsight"] == [1, 1, 1]
+        assert picks["oracle"] == [1, 1, 1]
+        np.testing.assert_array_equal(by_name["random"].values(test.scores), [0.25, 0.5, 1.0])
+
+    def test_knn_follows_its_neighbourhood(self):
+        drawn = np.concatenate([np.tile([4.0, 1.0], (60, 1)), np.tile([1.0, 4.0], (60, 1))])
+        scores = np.repeat([[1.0, 0.0], [0.0, 1.0]], 60, axis=0)
+        side = Side(drawn, scores, np.ones((120, 2)), np.repeat("p", 120))
+        knn = next(policy for policy in baselines(side, side) if policy.name == "knn")
+        assert knn.shares.argmax(axis=1).tolist() == [0] * 60 + [1] * 60
+
+
+class TestEvaluate:
+    def test_a_head_that_asks_the_best_single_worker_is_a_tie(self):
+        best = an_evaluation().reference_worker
+        result = an_evaluation({"ridge": always(WORKERS.index(best))}).policy("ridge")
+        assert (result.verdict, result.difference, result.low, result.high) == ("tie", 0, 0, 0)
+        assert (result.wins, result.losses, result.detectable) == (0, 0, None)
+        assert result.shares[best] == 1
+
+    def test_the_planted_rule_wins_and_equals_the_oracle(self):
+        drawn = features(400, 8)
+        scores, right = planted_scores(drawn, 3)
+        table = table_of(scores, WORKERS)
+        head = np.linalg.lstsq(drawn.astype(float), scores, rcond=None)[0].T
+        evaluation = evaluate(table, drawn, {"ridge": head}, WORKERS, resamples=500)
+        result = evaluation.policy("ridge")
+        held_out = (table["split"] == "test").to_numpy()
+        picked = (drawn[held_out] @ head.T).argmax(axis=1)
+        assert result.accuracy == pytest.approx((picked == right[held_out]).mean())
+        assert result.verdict == "win"
+        single = WORKERS.index(evaluation.reference_worker)
+        assert result.wins - result.losses == round(held_out.sum() * result.difference)
+        assert result.wins == ((picked == right[held_out]) & (right[held_out] != single)).sum()
+        assert evaluation.policy("oracle").accuracy == 1
+        assert evaluation.policy("random").accuracy == pytest.approx(1 / 3)
+        assert evaluation.n_test == held_out.sum()
+        assert evaluation.n_train == 400 - held_out.sum()
+
+    def test_train_tasks_decide_no_accuracy(self):
+        drawn = features(300, 8)
+        scores, _ = planted_scores(drawn, 3)
+        table = table_of(scores, WORKERS)
+        before = evaluate(table, drawn, {"ridge": always(1)}, WORKERS, resamples=200).policy("ridge").accuracy
+        table.loc[table["split"] == "train", "score__bob"] = 1.0
+        assert evaluate(table, drawn, {"ridge": always(1)}, WORKERS, resamples=200).policy("ridge").accuracy == before
+
+    def test_incomplete_test_tasks_are_left_out_for_everyone_and_counted(self):
+        whole, holed = an_evaluation({"ridge": always(0)}), an_evaluation({"ridge": always(0)}, missing=7)
+        assert (holed.n_missing, holed.n_test) == (7, whole.n_test - 7)
+        assert sum(row.n_test for row in holed.benchmarks) == holed.n_test
+        assert "7 more left out for a missing score" in text_report(holed)
+
+    def test_costs_are_expectations_and_unknown_stays_unknown(self):
+        drawn = features(100, 8)
+        table = table_of(planted_scores(drawn, 3)[0], WORKERS)
+        table["cost__cyd"] = NAN
+        evaluation = evaluate(table, drawn, {"ridge": always(1)}, WORKERS, resamples=100)
+        assert evaluation.policy("ridge").cost_usd == pytest.approx(0.002)
+        assert evaluation.policy("random").cost_usd is None
+
+    def test_it_survives_json(self):
+        evaluation = an_evaluation({"ridge": always(0)})
+        assert Evaluation.model_validate(json.loads(evaluation.model_dump_json())) == evaluation
+
+    def test_what_cannot_be_compared_is_refused(self):
+        with pytest.raises(TrainingError, match=r"head ridge has shape \(2, 8\)"):
+            an_evaluation({"ridge": np.zeros((2, 8))})
+        with pytest.raises(TrainingError, match="not finite"):
+            an_evaluation({"ridge": np.full((3, 8), NAN)})
+        with pytest.raises(TrainingError, match="0 complete ones"):
+            an_evaluation(missing=400)
+        with pytest.raises(TrainingError, match="no policy 'lasso'"):
+            an_evaluation().policy("lasso")
+
+
+def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
+    store = ArtifactStore(str(tmp_path))
+    evaluation = an_evaluation({"ridge": always(0)})
+    sha, version = write_evaluation(store, evaluation, {"head": "1" * 64})
+    assert read_evaluation(store, sha) == evaluation
+    cheaper = tuple(result.model_copy(update={"cost_usd": 0.0}) for result in evaluation.policies)
+    assert write_evaluation(store, evaluation.model_copy(update={"policies": cheaper}), {})[1] == version
+    assert write_evaluation(store, evaluation.model_copy(update={"n_train": 1}), {})[1] != version
+    for data in (b"nonsense", b"[]", b'{"kind": "head"}', b'{"kind": "evaluation", "evaluation": {}}'):
+        with pytest.raises(ArtifactError, match="is not an evaluation"):
+            read_evaluation(store, store.put(data))
+
+
+def test_reports_say_what_was_measured():
+    evaluation = an_evaluation({"ridge": always(0)})
+    markdown, text = markdown_report(evaluation), text_report(evaluation)
+    result = evaluation.policy("ridge")
+    assert f"| ridge | {result.accuracy:.1%} | {100 * result.difference:+.1f} |" in markdown
+    assert "| quiz | " in markdown
+    assert "reference" in text
+    assert f"these {evaluation.n_test} tasks" in text
+    assert len({line.count("|") for line in markdown.split("\n\n")[1].splitlines()}) == 1

@@ -1,0 +1,52 @@
+"""The promise that money hangs on: a process killed at any moment loses at most the calls in flight."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+from trinity_assets.workers.collection import collect
+from trinity_assets.workers.ledger import Ledger
+from trinity_assets_tests.scripted_server import ScriptedServer
+from trinity_assets_tests.workers.conftest import MakeWorker, prompts
+
+TASKS = 60
+CONCURRENCY = 4
+
+COLLECT = (
+    "import sys\n"
+    "from trinity_assets.workers.collection import collect\n"
+    "from trinity_assets.workers.ledger import Ledger\n"
+    "from trinity_assets.workers.specs import WorkerSpec\n"
+    "from trinity_assets_tests.workers.conftest import prompts\n"
+    f"collect(WorkerSpec.model_validate_json(sys.argv[2]), 'bench', prompts({TASKS}), Ledger(sys.argv[1]))\n"
+)
+
+
+def killed_after(requests: int, server: ScriptedServer, arguments: list[str]) -> None:
+    process = subprocess.Popen(arguments)
+    goal, deadline = server.count() + requests, time.monotonic() + 90
+    while server.count() < goal and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_killed_twice_asks_nothing_settled_again(
+    server: ScriptedServer, make_worker: MakeWorker, ledger_url: str
+) -> None:
+    server.delay_s = 0.05
+    worker = make_worker(concurrency=CONCURRENCY)
+    arguments = [sys.executable, "-c", COLLECT, ledger_url, worker.model_dump_json()]
+    for requests in (15, 17):
+        killed_after(requests, server, arguments)
+    server.delay_s = 0.0
+    with Ledger(ledger_url) as ledger:
+        asked = server.count()
+        collection = collect(worker, "bench", prompts(TASKS), ledger)
+    assert collection.complete and len(collection.frame) == TASKS
+    assert asked - collection.reused <= 2 * CONCURRENCY, "more was lost than the calls in flight at the two kills"
+    assert server.count() == asked + TASKS - collection.reused
+    assert list(collection.frame["text"]) == [f"QUESTION {index}" for index in range(TASKS)]

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trinity_assets.errors import LedgerError
+from trinity_assets.workers.ledger import Call, Entry, Ledger
+from trinity_assets.workers.outcomes import FAILURES, SETTLED, Status
+from trinity_assets.workers.writer import LedgerWriter
+
+CALL = Call(
+    request_digest="d0",
+    attempt=1,
+    run="r1",
+    at=1.5,
+    provider="p",
+    worker="w",
+    benchmark="b",
+    task_id="t",
+    sample=0,
+    epoch=1,
+    status=Status.ANSWERED,
+    finish_reason="stop",
+    model_returned="m-1",
+    input_tokens=10,
+    output_tokens=5,
+    cost_usd=None,
+    cost_source=None,
+    latency_s=0.25,
+    error_class=None,
+    error=None,
+)
+
+
+def rows(ledger_url: str, query: str) -> list[tuple[object, ...]]:
+    with sqlite3.connect(ledger_url.removeprefix("sqlite:///")) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_an_answer_comes_back_as_it_was_kept(ledger: Ledger) -> None:
+    ledger.record(CALL, "four")
+    answer = ledger.settled(["d0", "unknown"])["d0"]
+    assert (answer.status, answer.text, answer.finish_reason, answer.model_returned) == (
+        Status.ANSWERED, "four", "stop", "m-1",
+    )  # fmt: skip
+    assert (answer.input_tokens, answer.output_tokens, answer.cost_usd, answer.latency_s) == (10, 5, None, 0.25)
+    assert set(ledger.settled(["d0", "unknown"])) == {"d0"}
+
+
+def test_every_call_is_a_row_and_only_settled_ones_are_answers(ledger: Ledger, ledger_url: str) -> None:
+    for index, status in enumerate(Status):
+        ledger.record(replace(CALL, request_digest=f"d{index}", status=status), "text")
+    assert rows(ledger_url, "select count(*) from calls") == [(len(Status),)]
+    kept = {status for (status,) in rows(ledger_url, "select status from answers")}
+    assert kept == {str(status) for status in SETTLED}
+    assert kept.isdisjoint({str(status) for status in FAILURES})
+
+
+def test_the_first_answer_stays(ledger: Ledger, ledger_url: str) -> None:
+    ledger.record(CALL, "first")
+    ledger.record(replace(CALL, attempt=2), "second")
+    assert ledger.settled(["d0"])["d0"].text == "first"
+    assert rows(ledger_url, "select attempt from calls order by id") == [(1,), (2,)]
+
+
+def test_failures_are_the_last_failed_call_of_what_is_still_missing(ledger: Ledger) -> None:
+    failed = replace(CALL, status=Status.FAILED_TRANSIENT, error_class="timeout")
+    ledger.record(failed)
+    ledger.record(replace(failed, attempt=2, error_class="rate_limited"))
+    ledger.record(replace(failed, request_digest="d1"))
+    ledger.record(replace(CALL, request_digest="d1"), "at last")
+    failures = ledger.failures(["d0", "d1", "d2"])
+    assert {digest: (call.error_class, call.attempt) for digest, call in failures.items()} == {
+        "d0": ("rate_limited", 2)
+    }
+
+
+def test_more_digests_than_a_query_binds(ledger: Ledger) -> None:
+    ledger.record_all([Entry(replace(CALL, request_digest=f"d{index}"), "x") for index in range(1500)])
+    assert len(ledger.settled(f"d{index}" for index in range(3000))) == 1500
+
+
+def test_a_call_and_its_answer_are_one_transaction(ledger: Ledger, ledger_url: str) -> None:
+    rows(ledger_url, "drop table answers")
+    with pytest.raises(LedgerError, match="Nothing already answered was lost"):
+        ledger.record(CALL, "four")
+    assert rows(ledger_url, "select count(*) from calls") == [(0,)]
+
+
+def test_two_reopened_ledgers_share_what_was_kept(ledger_url: str) -> None:
+    with Ledger(ledger_url) as first, Ledger(ledger_url) as second:
+        first.record(CALL, "four")
+        assert second.settled(["d0"])["d0"].text == "four"
+    assert rows(ledger_url, "pragma journal_mode") == [("wal",)]
+
+
+def test_processes_may_create_and_write_one_ledger_at_the_same_time(ledger_url: str) -> None:
+    program = (
+        "import sys, dataclasses\n"
+        "from trinity_assets.workers.ledger import Ledger\n"
+        "from trinity_assets_tests.workers.test_ledger import CALL\n"
+        "sys.stdin.readline()\n"
+        "with Ledger(sys.argv[1]) as ledger:\n"
+        "    for index in range(40):\n"
+        "        ledger.record(dataclasses.replace(CALL, request_digest=f'd{index}', run=sys.argv[2]), sys.argv[2])\n"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program, ledger_url, str(number)], stdin=subprocess.PIPE, text=True)
+        for number in range(3)
+    ]
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        assert process.wait(60) == 0
+    assert rows(ledger_url, "select count(*) from calls") == [(120,)]
+    assert rows(ledger_url, "select count(*) from answers") == [(40,)]
+
+
+@pytest.mark.parametrize("content", [b"this is no database, and it is long enough to be one" * 40])
+def test_a_file_that_is_no_database_is_said_so(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="not a database"):
+        Ledger(f"sqlite:///{path}")
+    assert path.read_bytes() == content
+
+
+def test_an_unknown_database_is_refused() -> None:
+    with pytest.raises(LedgerError, match="sqlite or postgresql"):
+        Ledger("oracle://somewhere")
+
+
+@pytest.mark.parametrize("limit", [200_000])
+def test_a_full_disk_keeps_what_was_there(ledger_url: str, limit: int) -> None:
+    """A file size limit in a process of its own stands in for the full disk."""
+    with Ledger(ledger_url) as ledger:
+        ledger.record(CALL, "four")
+    program = (
+        "import sys, signal, dataclasses\n"
+        "from trinity_assets.errors import LedgerError\n"
+        "from trinity_assets.workers.ledger import Ledger\n"
+        "from trinity_assets_tests.workers.test_ledger import CALL\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "with Ledger(sys.argv[1]) as ledger:\n"
+        "    try:\n"
+        "        ledger.record(dataclasses.replace(CALL, request_digest='big'), 'x' * 1_000_000)\n"
+        "    except LedgerError as error:\n"
+        "        print(error)\n"
+    )
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, ledger_url],
+        capture_output=True,
+        text=True,
+        preexec_fn=limited,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        timeout=60,
+    )
+    assert "Nothing already answered was lost" in done.stdout, done.stderr
+    with Ledger(ledger_url) as ledger:
+        assert set(ledger.settled(["d0", "big"])) == {"d0"}
+
+
+def test_a_write_has_been_committed_when_it_returns(ledger: Ledger, ledger_url: str) -> None:
+    async def write() -> list[tuple[object, ...]]:
+        async with LedgerWriter(ledger) as writer:
+            await writer.write(Entry(CALL, "four"))
+            return rows(ledger_url, "select text from answers")
+
+    assert asyncio.run(write()) == [("four",)]
+
+
+def test_a_cancelled_caller_does_not_undo_its_write(ledger: Ledger) -> None:
+    async def write() -> None:
+        async with LedgerWriter(ledger) as writer:
+            task = asyncio.create_task(writer.write(Entry(CALL, "four")))
+            await asyncio.sleep(0)
+            task.cancel()
+
+    asyncio.run(write())
+    assert ledger.settled(["d0"])["d0"].text == "four"
+
+
+def test_whoever_waits_for_a_failed_write_is_told(ledger: Ledger, ledger_url: str) -> None:
+    rows(ledger_url, "drop table calls")
+
+    async def write() -> None:
+        async with LedgerWriter(ledger) as writer:
+            await writer.write(Entry(CALL, "four"))
+
+    with pytest.raises(LedgerError):
+        asyncio.run(write())

@@ -1,0 +1,197 @@
+"""Every way in which a provider answers or fails, over real HTTP, through the routes that behave differently."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from trinity_assets.workers.client import WorkerClient
+from trinity_assets.workers.endpoints import open_endpoint
+from trinity_assets.workers.outcomes import FAILURES, SETTLED, Outcome, Status
+from trinity_assets.workers.provider_errors import classify_error
+from trinity_assets.workers.specs import Price, WorkerSpec
+from trinity_assets_tests import scripted_server as play
+from trinity_assets_tests.scripted_server import ScriptedServer
+from trinity_assets_tests.workers.conftest import KEY, MakeWorker
+
+ROUTES = ["openai", "openrouter", "nvidia_nim"]
+
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+
+BEHAVIOURS = {
+    "good": (play.answer("4"), "answered", None),
+    "eos": (play.answer("4", finish="eos"), "answered", None),
+    "no_usage": (play.answer("4", usage=None), "answered", None),
+    "content_none": (play.answer(None), "no_answer", "no_content"),
+    "blank": (play.answer(" \n"), "no_answer", "no_content"),
+    "no_choices": (play.no_choices(), "no_answer", "no_choices"),
+    "tool_call": (play.answer("x", finish="tool_calls"), "no_answer", "finish_reason"),
+    "length": (play.answer("The ans", finish="length"), "truncated", "token_limit"),
+    "reasoning_only": (
+        play.answer("", finish="length", message={"reasoning_content": "hm"}),
+        "truncated",
+        "token_limit",
+    ),
+    "refusal": (play.answer(None, message={"refusal": "I cannot"}), "refused", "refusal"),
+    "content_filter": (play.answer("x", finish="content_filter"), "refused", "content_filter"),
+    "policy": (play.status(400, "triggering the content management policy"), "refused", "content_policy"),
+    "context": (play.status(400, "This model's maximum context length is 9"), "context_exceeded", "context_exceeded"),
+    "llama_context": (
+        play.status(400, "request (31 tokens) exceeds the available context size (8 tokens)"),
+        "context_exceeded",
+        "context_exceeded",
+    ),
+    "too_large": (play.status(413, "request too large"), "context_exceeded", "context_exceeded"),
+    "too_large_for_tier": (play.status(413, "tokens per minute (TPM): Limit 6000"), "failed_transient", "rate_limited"),
+    "mid_generation": (play.mid_generation_error(), "failed_transient", "mid_generation_error"),
+    "rate_limit": (play.status(429), "failed_transient", "rate_limited"),
+    "rate_limit_worded_as_quota": (
+        play.status(429, QUOTA + " Please retry in 7s."),
+        "failed_transient",
+        "rate_limited",
+    ),
+    "408": (play.status(408), "failed_transient", "timeout"),
+    "409": (play.status(409), "failed_transient", "conflict"),
+    "425": (play.status(425), "failed_transient", "conflict"),
+    "500": (play.status(500), "failed_transient", "server_error"),
+    "502": (play.status(502), "failed_transient", "server_error"),
+    "503": (play.status(503), "failed_transient", "overloaded"),
+    "529": (play.status(529), "failed_transient", "overloaded"),
+    "html": (play.html(), "failed_transient", "bad_response"),
+    "json_list": (play.json_body([1]), "failed_transient", "bad_response"),
+    "no_fields": (play.json_body({}), "failed_transient", "bad_response"),
+    "error_in_200": (play.error_in_200(), "failed_transient", "server_error"),
+    "stall": (play.stall(3), "failed_transient", "timeout"),
+    "drip": (play.drip(0.05), "failed_transient", "timeout"),
+    "quota": (play.status(429, QUOTA, error={"code": "insufficient_quota"}), "failed_fatal", "quota"),
+    "402": (play.status(402), "failed_fatal", "quota"),
+    "credits": (play.status(400, "Your credit balance is too low"), "failed_fatal", "quota"),
+    "401": (play.status(401, f"Incorrect API key provided: {KEY}"), "failed_fatal", "authentication"),
+    "403": (play.status(403), "failed_fatal", "authentication"),
+    "404": (play.status(404, "model not found"), "failed_fatal", "not_found"),
+    "400": (play.status(400, "Unknown parameter: foo"), "failed_fatal", "configuration"),
+    "422": (play.status(422, "Unknown parameter: foo"), "failed_fatal", "configuration"),
+}
+
+
+def ask(worker: WorkerSpec, *, content: str = "2+2?") -> Outcome:
+    async def once() -> Outcome:
+        with open_endpoint(worker) as endpoint:
+            async with WorkerClient(worker, endpoint) as client:
+                return await client.call([{"role": "user", "content": content}])
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("case", BEHAVIOURS)
+def test_every_behaviour_has_its_status_and_is_one_request(
+    case: str, route: str, server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    behaviour, status, error_class = BEHAVIOURS[case]
+    server.script(case, behaviour)
+    outcome = ask(make_worker(case, route=route, timeout_s=1.0))
+    assert (str(outcome.status), outcome.error_class) == (status, error_class)
+    assert server.count(case) == 1
+    assert KEY not in (outcome.error or "")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("behaviour", [play.reset(), play.truncated_body()])
+def test_a_broken_connection_is_weather(
+    behaviour: play.Behaviour, route: str, server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    server.script("broken", behaviour)
+    outcome = ask(make_worker("broken", route=route))
+    assert outcome.status is Status.FAILED_TRANSIENT
+    assert outcome.cost_usd is None
+    assert server.count("broken") == 1
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_retry_after_is_read_wherever_it_stands(route: str, server: ScriptedServer, make_worker: MakeWorker) -> None:
+    server.script("limited", play.status(429, retry_after="7"))
+    outcome = ask(make_worker("limited", route=route))
+    assert outcome.retry_after_s == 7.0
+
+
+def test_the_time_limit_bounds_the_call_not_each_read(server: ScriptedServer, make_worker: MakeWorker) -> None:
+    server.script("drip", play.drip(0.1))
+    ask(make_worker("plain"))
+    started = time.monotonic()
+    assert ask(make_worker("drip", timeout_s=0.5)).error_class == "timeout"
+    assert time.monotonic() - started < 2
+
+
+def test_a_truncated_answer_keeps_its_text_and_counts(server: ScriptedServer, make_worker: MakeWorker) -> None:
+    server.script("cut", play.answer("The ans", finish="length", usage=(7, 3), model="cut-2026"))
+    outcome = ask(make_worker("cut"))
+    assert (outcome.text, outcome.finish_reason, outcome.model_returned) == ("The ans", "length", "cut-2026")
+    assert (outcome.input_tokens, outcome.output_tokens) == (7, 3)
+
+
+def test_only_set_parameters_and_the_extra_ones_reach_the_wire(server: ScriptedServer, make_worker: MakeWorker) -> None:
+    ask(make_worker("plain", sampling={"max_tokens": 9, "stop": ["\n"], "extra": {"top_k": 1}}))
+    body = server.received("plain")[0].body
+    assert body == {
+        "model": "plain",
+        "messages": [{"role": "user", "content": "2+2?"}],
+        "temperature": 0.0,
+        "max_tokens": 9,
+        "stop": ["\n"],
+        "top_k": 1,
+    }
+
+
+PRICE = Price(input_per_mtok=2, output_per_mtok=10)
+FREE = Price(input_per_mtok=0, output_per_mtok=0)
+
+
+@pytest.mark.parametrize(
+    ("price", "usage", "cost"),
+    [
+        (PRICE, (1000, 100), 0.003),
+        (PRICE, None, None),
+        (None, (1000, 100), None),
+        (None, None, None),
+        (FREE, None, 0.0),
+    ],
+)
+def test_cost_is_the_workers_price_or_unknown_never_zero_for_unknown(
+    price: Price | None,
+    usage: tuple[int, int] | None,
+    cost: float | None,
+    server: ScriptedServer,
+    make_worker: MakeWorker,
+) -> None:
+    server.script("priced", play.answer("4", usage=usage))
+    assert ask(make_worker("priced", price=price)).cost_usd == (None if cost is None else pytest.approx(cost))
+
+
+def test_a_known_model_has_litellms_price(server: ScriptedServer, make_worker: MakeWorker) -> None:
+    server.script("gpt-4o-mini", play.answer("4", usage=(1_000_000, 0)))
+    outcome = ask(make_worker("gpt-4o-mini"))
+    assert (outcome.cost_source, outcome.cost_usd) == ("provider", pytest.approx(0.15))
+
+
+def test_a_rejected_call_costs_nothing_and_a_lost_one_an_unknown_amount(
+    server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    server.script("rejects", play.status(429))
+    server.script("loses", play.status(500))
+    assert ask(make_worker("rejects")).cost_usd == 0.0
+    assert ask(make_worker("loses")).cost_usd is None
+
+
+def test_statuses_are_settled_or_failures_and_nothing_else() -> None:
+    assert {str(status) for status in SETTLED} == {
+        "answered", "no_answer", "truncated", "refused", "context_exceeded",
+    }  # fmt: skip
+    assert {str(status) for status in FAILURES} == {"failed_transient", "failed_fatal"}
+
+
+def test_a_bug_is_not_an_outcome() -> None:
+    with pytest.raises(KeyError):
+        classify_error(KeyError("bug"))
