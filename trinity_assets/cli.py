@@ -81,10 +81,11 @@ def build(
 
     from trinity_assets.definitions import build_defs
     from trinity_assets.defs.build import build as build_assets
-    from trinity_assets.defs.build import pending, release_dead_runs, select
+    from trinity_assets.defs.build import pending, release_dead_runs, require_keys, select
     from trinity_assets.defs.execution import execute_in_processes
 
-    definitions = build_defs(load_catalog(catalog_directory()))
+    catalog = load_catalog(catalog_directory())
+    definitions = build_defs(catalog)
     selected = select(definitions, selection)
     with dg.DagsterInstance.get() as instance:
         released = release_dead_runs(instance)
@@ -99,6 +100,7 @@ def build(
         if dry_run:
             print("What depends on these is built too if they come out changed.")
             return
+        require_keys(catalog, waiting)
         result = build_assets(definitions, instance, selected, execute_in_processes, _announce)
     print(f"\n{len(result.built)} assets built, {len(result.failed)} failed, {len(result.waiting)} waiting for those.")
     for key in result.failed:

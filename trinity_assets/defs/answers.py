@@ -7,6 +7,7 @@ import dagster as dg
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
+from trinity_assets.defs.orphans import end_with_run
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import LedgerResource, StoreResource
 from trinity_assets.spec import digest
@@ -45,6 +46,7 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark) -> dg.AssetsDefinition:
         from trinity_assets.workers.collection import collect
         from trinity_assets.workers.tables import ANSWERS_SCHEMA, answers_data_version
 
+        end_with_run()
         upstream = Upstream(context)
         with actionable_failures():
             artifacts = store.open()

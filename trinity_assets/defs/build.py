@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from trinity_assets.catalog.catalog import Catalog
+from trinity_assets.defs import keys
 from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
-from trinity_assets.errors import SelectionError
+from trinity_assets.errors import MissingKeyError, SelectionError
 
 PROCESS_TAG = "trinity/process"
 
@@ -46,12 +48,12 @@ def select(definitions: dg.Definitions, selection: str | None) -> frozenset[dg.A
     if selection is None:
         return frozenset(spec.key for spec in definitions.resolve_all_asset_specs())
     try:
-        keys = dg.AssetSelection.from_string(selection).resolve(definitions.resolve_asset_graph())
+        chosen = dg.AssetSelection.from_string(selection).resolve(definitions.resolve_asset_graph())
     except Exception as error:  # the parser raises classes of its own for every kind of bad text
         raise SelectionError(f"cannot read the selection {selection!r}: {str(error).splitlines()[0]}") from error
-    if not keys:
+    if not chosen:
         raise SelectionError(f"the selection {selection!r} holds no asset; `dg list defs` shows them all")
-    return frozenset(keys)
+    return frozenset(chosen)
 
 
 def pending(
@@ -83,14 +85,35 @@ def build(
         if not wave:
             break
         announce(wave)
-        keys = [state.key for state in wave]
-        materialized = execute(instance, keys)
-        built += [key for key in keys if key in materialized]
-        missed = [key for key in keys if key not in materialized]
+        wanted = [state.key for state in wave]
+        materialized = execute(instance, wanted)
+        built += [key for key in wanted if key in materialized]
+        missed = [key for key in wanted if key not in materialized]
         # A step that never started because its upstream failed is not itself a failure: it waits.
         failed |= {key for key in missed if not any(parent in missed for parent in parents[key])}
     waiting = [key for key, state in states.items() if key in selected and state.state != "fresh" and key not in failed]
     return BuildResult(tuple(built), tuple(key for key in states if key in failed), tuple(waiting))
+
+
+def require_keys(catalog: Catalog, wanted: Sequence[AssetState]) -> None:
+    """Refuse to start when a provider that answers are wanted from has a key that is not set.
+
+    Raises:
+        MissingKeyError: naming every such variable and the providers that read it.
+    """
+    cells = {keys.answers(worker.name, benchmark.name): worker for worker, benchmark in catalog.cells}
+    missing: dict[str, set[str]] = {}
+    for state in wanted:
+        worker = cells.get(state.key)
+        variable = getattr(worker.provider, "key_env", None) if worker else None
+        if worker and variable and not os.environ.get(variable):
+            missing.setdefault(variable, set()).add(worker.provider.name)
+    if missing:
+        lines = [f"{variable} (provider {', '.join(sorted(names))})" for variable, names in sorted(missing.items())]
+        raise MissingKeyError(
+            f"these environment variables are not set: {'; '.join(lines)}. Set them to the providers' keys, or select "
+            "assets of other workers; nothing was run and nothing was asked"
+        )
 
 
 def next_wave(

@@ -41,8 +41,8 @@ _THINK_CLOSE = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 def clean_completion(text: str) -> str | None:
     """The part of a completion that was meant as its answer, indentation intact.
 
-    Line ends become LF; ANSI escapes and special tokens go; what precedes the last `</think>` and what follows the first
-    end-of-turn token goes. None when a `<think>` is never closed: the model was cut off before it answered.
+    Line ends become LF; ANSI escapes and special tokens go, and so do what precedes the last `</think>` and what follows
+    the first end-of-turn token. None when a `<think>` is never closed: the model was cut off before it answered.
     """
     text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _THINK_CLOSE.split(text)[-1]
@@ -155,12 +155,11 @@ def _result_numbers(span: str) -> list[str]:
 
 def _canonical(match: re.Match[str]) -> str:
     whole = re.sub(rf"[{_SEPARATORS}]", "", match["whole"] or "0")
-    number = Decimal((match["sign"] or "") + whole + (match["part"] or match["bare"] or "") + (match["exp"] or ""))
-    # Shifting the exponent is exact at any length; Decimal arithmetic would round to the context's precision.
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)  # the pattern admits neither NaN nor infinity
-    scale = _SCALES[match["scale"].lower()] if match["scale"] else 0
-    plain = format(Decimal((sign, digits, exponent + scale)), "f")
+    exponent = int(match["exp"][1:]) if match["exp"] else 0
+    exponent += _SCALES[match["scale"].lower()] if match["scale"] else 0
+    # Building from text is exact at any length; Decimal arithmetic would round to the context's precision.
+    number = Decimal(f"{match['sign'] or ''}{whole}{match['part'] or match['bare'] or ''}e{exponent}")
+    plain = format(number, "f")
     if "." in plain:
         plain = plain.rstrip("0").rstrip(".")
     return "0" if plain.strip("-0") == "" else plain
@@ -171,16 +170,21 @@ def _canonical(match: re.Match[str]) -> str:
 _SHORT_WORDS = 4  # "Washington D.C." and "a baby dog" are whole answers; a clause with a verb rarely fits
 _YES_NO = re.compile(r"[\s*_\"']*(yes|no)\b(?=[*_\"']*(?:[,.!;:\n]|$|\s+[-–—]))", re.IGNORECASE)
 _COPULA = re.compile(r"\s(?:is|are|was|were|becomes|called)\s+|\s*=\s*|:\s+", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[.!?](?=\s|$|[\"'”’)*_])|[,;(\n\"“”]|\s(?:because|since|which|that|as)\b|\s[-–—]\s", re.IGNORECASE)
-_HEDGE = re.compile(r"^(?:(?:typically|usually|actually|indeed|simply|located|situated|called|in|on)\s+)+", re.IGNORECASE)
+_CLAUSE_END = re.compile(
+    r"[.!?](?=\s|$|[\"'”’)*_])|[,;(\n\"“”]|\s(?:because|since|which|that|as)\b|\s[-–—]\s", re.IGNORECASE
+)
+_HEDGE = re.compile(
+    r"^(?:(?:typically|usually|actually|indeed|simply|located|situated|called|in|on)\s+)+", re.IGNORECASE
+)
 
 
 def extract_short_answer(text: str) -> Extraction:
     """The word or short phrase that a completion answers.
 
-    The first rule that applies: `answer_marker` (what follows the last "answer is" / "answer:" on its line); `yes_no` (the
-    completion opens with yes or no and a pause); `whole` (a single line of at most four words); `copula` (first sentence of
-    the last line, what follows its last "is", "are", "=", ":"); `last_line`. All but `whole` end at the clause.
+    The first rule that applies: `answer_marker` (what follows the last "answer is" / "answer:" on its line); `yes_no`
+    (the completion opens with yes or no and a pause); `whole` (a single line of at most four words); `copula` (first
+    sentence of the last line, what follows its last "is", "are", "called", "=" or ":"); `last_line`. All but `whole`
+    end with their clause or quotation and lose leading words that only hedge or place ("typically", "located in").
     """
     answer = _answer_text(text)
     if isinstance(answer, Extraction):
@@ -235,9 +239,10 @@ _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 def extract_code(completion: str, prompt: str, entry_point: str) -> Extraction:
     """The whole program of a completion to a coding task: the prompt (its imports and helpers) with the answer below.
 
-    `fenced`: the last Python block that defines `entry_point` at column 0; `unfenced`: the same in text before the first
-    fence; `body`: text that goes on with the prompt's last function; `fenced_other`: a block that defines something else.
-    In each the longest span that compiles counts. A prompt that is prose, not Python, is left out. Nothing is executed.
+    `fenced`: the last Python block that defines `entry_point` at column 0; `unfenced`: the same in text before the
+    first fence; `body`: text that goes on with the prompt's last function; `fenced_other`: a block that defines
+    something else. In each the longest span that compiles counts. A prompt that is prose, not Python, is left out.
+    Nothing is executed.
     """
     cleaned = clean_completion(completion)
     if cleaned is None:
@@ -250,7 +255,7 @@ def extract_code(completion: str, prompt: str, entry_point: str) -> Extraction:
     for block in reversed(defining):
         if program := _definition_program(prompt, block, definition):
             return Extraction(program, "fenced", len({block.strip() for block in defining}) > 1)
-    if unfenced.strip() and not _opens_indented(unfenced) and (program := _definition_program(prompt, unfenced, definition)):
+    if not _opens_indented(unfenced) and (program := _definition_program(prompt, unfenced, definition)):
         return Extraction(program, "unfenced")
     for text in (unfenced, *reversed(blocks)):
         if _opens_indented(text) and (program := _body_program(prompt, text)):

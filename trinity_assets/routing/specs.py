@@ -10,9 +10,9 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, TypeAdapter, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, TypeAdapter, WithJsonSchema, field_validator, model_validator
 
 from trinity_assets.spec import Spec
 
@@ -82,13 +82,19 @@ TRAINERS: dict[str, TrainerEntry] = {
 }
 
 
+def _trainers_schema() -> dict[str, Any]:
+    """The JSON Schema of ``trainers``: one optional entry per registered trainer."""
+    settings = {name: trainer.settings.model_json_schema() for name, trainer in TRAINERS.items()}
+    return {"type": "object", "properties": settings, "additionalProperties": False, "minProperties": 1}
+
+
 class RouterTraining(Spec):
     """The part of a router's declaration that this package reads; the catalog adds pool, benchmarks and backbone."""
 
-    trainers: dict[str, SerializeAsAny[Spec]] = Field(min_length=1)
+    trainers: Annotated[dict[str, SerializeAsAny[Spec]], WithJsonSchema(_trainers_schema())] = Field(min_length=1)
     export: str
     split: SplitSpec = SplitSpec()
-    on_incomplete: Literal["wait", "drop_worker"] = "wait"
+    on_incomplete: Literal["wait"] = "wait"
 
     @field_validator("trainers", mode="before")
     @classmethod

@@ -56,6 +56,6 @@ def test_a_file_is_converted_once_and_the_copy_does_not_need_it(model_directory:
 def test_damaged_files_are_refused_and_leave_nothing(model_directory: Path, tmp_path: Path, keep: int) -> None:
     path = save_gguf(model_directory, tmp_path / "tiny.gguf")
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(BackboneError, match="cannot convert .*tiny.gguf"):
+    with pytest.raises(BackboneError, match=r"cannot convert .*tiny.gguf"):
         converted_directory(path, SHA256, tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []

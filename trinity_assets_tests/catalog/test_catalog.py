@@ -96,26 +96,76 @@ def test_faults_of_all_files_are_told_together(offline: Path, edit: Edit) -> Non
 @pytest.mark.parametrize(
     ("file", "old", "new", "expected"),
     [
-        ("workers.yaml", "starter: [smollm2_direct", "starter: [smollm3", "workers.yaml:{line}: pools.starter.0: unknown worker 'smollm3'"),
-        ("workers.yaml", "[smollm2_direct, ", "[smollm2_terse, ", "pools.starter.1: 'smollm2_terse' is in this pool already"),
+        (
+            "workers.yaml",
+            "starter: [smollm2_direct",
+            "starter: [smollm3",
+            "workers.yaml:{line}: pools.starter.0: unknown worker 'smollm3'",
+        ),
+        (
+            "workers.yaml",
+            "[smollm2_direct, ",
+            "[smollm2_terse, ",
+            "pools.starter.1: 'smollm2_terse' is in this pool already",
+        ),
         ("workers.yaml", "pools:", "pool:", "pool: unknown section; allowed: pools, prompts, workers"),
-        ("workers.yaml", "prompt: direct", "prompt: shout", "workers.smollm2_direct.prompt: unknown prompt 'shout'; declared:"),
+        (
+            "workers.yaml",
+            "prompt: direct",
+            "prompt: shout",
+            "workers.smollm2_direct.prompt: unknown prompt 'shout'; declared:",
+        ),
         ("workers.yaml", "provider: local", "provider: remote", "unknown provider 'remote'; declared: local"),
-        ("providers.yaml", "local:", "Local-1:", "providers.Local-1: not a name; allowed: a-z, 0-9 and _, a letter first"),
-        ("providers.yaml", "kind: embedded", "kind: embeded", "providers.local: Input tag 'embeded' found using 'kind'"),
+        (
+            "providers.yaml",
+            "local:",
+            "Local-1:",
+            "providers.Local-1: not a name; allowed: a-z, 0-9 and _, a letter first",
+        ),
+        (
+            "providers.yaml",
+            "kind: embedded",
+            "kind: embeded",
+            "providers.local: Input tag 'embeded' found using 'kind'",
+        ),
         ("providers.yaml", "providers:", "providers: [", "providers.yaml:"),
-        ("routers.yaml", "export: ridge", "export: forest", "export is 'forest', which is none of the router's trainers"),
+        (
+            "routers.yaml",
+            "export: ridge",
+            "export: forest",
+            "export is 'forest', which is not among the trainers ['ridge', 'sep_cma_es']",
+        ),
         ("routers.yaml", "ridge: {}", "forest: {}", "unknown trainer 'forest'; there are ridge, sep_cma_es"),
         ("routers.yaml", "backbone: smollm2", "backbone: smollm3", "unknown backbone 'smollm3'; declared: smollm2"),
-        ("routers.yaml", "[starter, humaneval]", "[starter, mmlu]", "routers.starter.benchmarks.1: unknown benchmark 'mmlu'"),
-        ("routers.yaml", "[starter, humaneval]", "[starter, starter]", "routers.starter.benchmarks.1: 'starter' is listed already"),
+        (
+            "routers.yaml",
+            "[starter, humaneval]",
+            "[starter, mmlu]",
+            "routers.starter.benchmarks.1: unknown benchmark 'mmlu'",
+        ),
+        (
+            "routers.yaml",
+            "[starter, humaneval]",
+            "[starter, starter]",
+            "routers.starter.benchmarks.1: 'starter' is listed already",
+        ),
         ("routers.yaml", "test: 0.4", "test: 1.4", "routers.starter.split.test: Input should be less than 1"),
         ("benchmarks.yaml", "limit: 12", "limit: 0", "benchmarks.humaneval.limit: Input should be greater than 0"),
-        ("benchmarks.yaml", "grader: {kind: exact}", "", "benchmarks.starter: no grader; give one, or a preset (gsm8k, humaneval)"),
+        (
+            "benchmarks.yaml",
+            "grader: {kind: exact}",
+            "",
+            "benchmarks.starter: no grader; give one, or a preset (gsm8k, humaneval)",
+        ),
         ("benchmarks.yaml", '"{question}"', '"{question"', "benchmarks.starter.prompt: not a template"),
-        ("backbones.yaml", "dtype: float32", "dtype: float8", "backbones.smollm2.dtype: Input should be 'float32' or 'bfloat16'"),
+        (
+            "backbones.yaml",
+            "dtype: float32",
+            "dtype: float8",
+            "backbones.smollm2.dtype: Input should be 'float32' or 'bfloat16'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_fault_says_where_and_what_is_allowed(
     offline: Path, edit: Edit, file: str, old: str, new: str, expected: str
 ) -> None:

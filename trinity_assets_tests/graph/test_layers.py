@@ -96,6 +96,8 @@ def test_loading_definitions_imports_nothing_slow(catalog: str, tmp_path: Path) 
         "TRINITY_CATALOG": str(PROJECT / "data" / catalog),
         "TRINITY_HOME": str(tmp_path),
     }
-    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
     assert json.loads(result.stdout) == []
     assert list(tmp_path.iterdir()) == []

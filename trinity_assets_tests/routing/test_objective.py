@@ -16,7 +16,7 @@ def literal_rewards(drawn: np.ndarray, scores: np.ndarray, heads: np.ndarray) ->
             known = [worker for worker in range(len(row)) if not np.isnan(row[worker])]
             if known:
                 logits = head @ feature
-                collected.append(row[max(known, key=lambda worker, logits=logits: (logits[worker], -worker))])
+                collected.append(row[max((logits[worker], -worker, worker) for worker in known)[2]])
         rewards.append(float(np.mean(collected)))
     return rewards
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.objective import RoutedScore, TableObjective, route
+from trinity_assets.routing.objective import RoutedScore, TableObjective, route, row_space
 from trinity_assets.routing.specs import TRAINERS, RidgeSettings, RouterTraining, SepCMAESSettings
 from trinity_assets.routing.trainers import ridge, sep_cma_es
 from trinity_assets_tests.routing.planted import features, planted_scores
@@ -37,7 +37,7 @@ class TestRidge:
     def test_the_row_space_changes_no_prediction(self):
         objective, unseen, _ = planted(60, 80)
         direct = ridge.RidgePath(objective.features.astype(float), objective.scores).head(0.1)
-        coordinates, basis = ridge.row_space(objective.features)
+        coordinates, basis = row_space(objective.features)
         path = ridge.RidgePath(coordinates.astype(float), objective.scores)
         # The mean eigenvalue is over 80 values here and over 60 there; the penalty is the same.
         reduced = path.head(0.1 * len(basis) / 80) @ basis

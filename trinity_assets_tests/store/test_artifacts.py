@@ -41,7 +41,7 @@ def test_a_damaged_object_is_refused_and_named(store: ArtifactStore) -> None:
 
 
 def test_a_missing_object_says_what_to_do(store: ArtifactStore) -> None:
-    with pytest.raises(ArtifactError, match="not in the store.*materialize"):
+    with pytest.raises(ArtifactError, match=r"not in the store.*materialize"):
         store.get("0" * 64)
 
 
