@@ -83,6 +83,7 @@ def build(
     from trinity_assets.defs.build import build as build_assets
     from trinity_assets.defs.build import pending, release_dead_runs, require_keys, select
     from trinity_assets.defs.execution import execute_in_processes
+    from trinity_assets.defs.pools import apply_pool_limits
 
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
@@ -101,6 +102,7 @@ def build(
             print("What depends on these is built too if they come out changed.")
             return
         require_keys(catalog, waiting)
+        apply_pool_limits(instance, catalog)
         result = build_assets(definitions, instance, selected, execute_in_processes, _announce)
     print(f"\n{len(result.built)} assets built, {len(result.failed)} failed, {len(result.waiting)} waiting for those.")
     for key in result.failed:

@@ -8,6 +8,7 @@ from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
 from trinity_assets.defs.orphans import end_with_run
+from trinity_assets.defs.pools import provider_pool
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import LedgerResource, StoreResource
 from trinity_assets.spec import digest
@@ -36,7 +37,7 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark) -> dg.AssetsDefinition:
         kinds={"llm", "parquet"},
         owners=OWNERS,
         tags={"worker": worker.name, "benchmark": benchmark.name},
-        pool=f"llm_{worker.provider.name}",
+        pool=provider_pool(worker.provider),
     )
     def answers(
         context: dg.AssetExecutionContext, store: StoreResource, ledger: LedgerResource

@@ -25,7 +25,8 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=key,
-        deps=[keys.head(router.name)],
+        # The table too: what changes in its held-out part changes the verdict and leaves the heads as they were.
+        deps=[keys.table(router.name), keys.head(router.name)],
         group_name=router_group(router),
         description=(
             f"The heads of `{router.name}` on held-out tasks only, each beside the best single worker (chosen on "
@@ -43,13 +44,15 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.routing.plots import comparison_plot, convergence_plot, shares_plot, solve_rates_plot
         from trinity_assets.routing.report import markdown_report
 
-        workers = [worker.name for worker in router.workers]
         upstream = Upstream(context)
         with actionable_failures():
             artifacts = store.open()
             heads = read_heads(artifacts, upstream.sha256(keys.head(router.name)))
-            data = read_router_data(artifacts, heads.spec.table_sha256)
-            result = evaluate(data.table, data.features, heads.weights, workers)
+            workers = [row.name for row in heads.spec.workers]
+            data = read_router_data(artifacts, upstream.record(keys.table(router.name), heads.spec.table_sha256))
+            # Safetensors gives its tensors in no fixed order; the result lists the heads, so it needs one.
+            weights = {name: heads.weights[name] for name in heads.spec.trainers}
+            result = evaluate(data.table, data.features, weights, workers)
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported = result.policy(router.training.export)
         pictures = {

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import dagster as dg
 
 from trinity_assets.defs.build import PROCESS_TAG, process_tag
 
-# Steps that run at once. Answers wait for the network or for the one embedded server, the rest is short; pools keep the
-# steps of one provider apart.
-MAX_CONCURRENT_STEPS = 4
+# Answers wait for the network or keep a core busy, as their provider's pool allows; everything else is short, and two
+# more steps keep it from waiting for them.
+MAX_CONCURRENT_STEPS = (os.cpu_count() or 1) + 2
 
 EXECUTOR = dg.multiprocess_executor.configured(
     {

@@ -30,7 +30,14 @@ def _head(router: Router) -> dg.AssetsDefinition:
             f"The bias-free heads of `{router.name}`, one per trainer ({', '.join(router.training.trainers)}): the "
             "worker to ask is the row with the largest product with the question's feature."
         ),
-        code_version=digest({"workers": workers, "trainers": router.training.head_identity()}),
+        # With the workers' digests: a worker that is asked otherwise and solves the same tasks leaves the table's data
+        # version as it is, but a head that names the old worker could not be exported, nor its worker be asked.
+        code_version=digest(
+            {
+                "workers": [{"name": worker.name, "digest": worker.digest} for worker in router.workers],
+                "trainers": router.training.head_identity(),
+            }
+        ),
         kinds={"safetensors", "numpy"},
         owners=OWNERS,
         tags=router_tags(router),

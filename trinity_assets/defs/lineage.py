@@ -60,6 +60,11 @@ class Upstream:
             self._data_versions[name] = (materialization.tags or {})[DATA_VERSION_TAG]
         return self.inputs[name]
 
+    def record(self, key: dg.AssetKey, sha256: str) -> str:
+        """Note that this artifact of ``key`` is read, be it the newest or not; returns its sha."""
+        self.inputs[key.to_user_string()] = sha256
+        return sha256
+
     def data_version(self, key: dg.AssetKey) -> str:
         """The data version of that same artifact."""
         self.sha256(key)
@@ -70,10 +75,11 @@ def materialized(
     key: dg.AssetKey, artifact: str, data_version: str, inputs: Mapping[str, str], metadata: Mapping[str, Any]
 ) -> dg.MaterializeResult[Any]:
     """The result of a step: the artifact's sha, the data version of what is decided on below, and the metadata."""
+    shown = {name: round(value, 4) if isinstance(value, float) else value for name, value in metadata.items()}
     return dg.MaterializeResult(
         asset_key=key,
         data_version=dg.DataVersion(data_version),
-        metadata={**metadata, ARTIFACT: artifact, INPUTS: dict(inputs)},
+        metadata={**shown, ARTIFACT: artifact, INPUTS: dict(inputs)},
     )
 
 

@@ -27,8 +27,9 @@ def preview(frame: pd.DataFrame, rows: int = PREVIEW_ROWS) -> dg.MarkdownMetadat
 
 def markdown_table(frame: pd.DataFrame) -> str:
     """``frame`` as a Markdown table; numbers to three places, long cells cut, a missing value as a dash."""
+    shown = frame.astype(object).where(frame.notna(), None)
     lines = ["| " + " | ".join(map(str, frame.columns)) + " |", "|" + " --- |" * len(frame.columns)]
-    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in frame.itertuples(index=False)]
+    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in shown.itertuples(index=False)]
     return "\n".join(lines)
 
 
@@ -44,7 +45,7 @@ def picture(png: bytes, alternative: str) -> dg.MarkdownMetadataValue:
 
 
 def _cell(value: object) -> str:
-    if value is None or value != value:  # a NaN is the one value that differs from itself
+    if value is None:
         return "-"
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
     text = text.replace("|", "\\|").replace("\n", " ⏎ ")

@@ -51,9 +51,11 @@ def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[s
             frame = grade_answers(answers.frame, gold.frame, benchmark.grading, label=label)
             artifact = write_table(artifacts, "solves", frame, SOLVES_SCHEMA, identity, upstream.inputs)
         counts = {f"status_{status}": int(count) for status, count in frame["status"].value_counts().items()}
+        graded = frame["score"].dropna()
         metadata = {
             "rows": len(frame),
-            "solve_rate": float(frame["score"].mean()),
+            # Left out when nothing has a score: a NaN cannot be shown.
+            **({"solve_rate": float(graded.mean())} if len(graded) else {}),
             "solved": int((frame["score"] == 1).sum()),
             "missing": int(frame["score"].isna().sum()),
             "ambiguous": int(frame["ambiguous"].sum()),

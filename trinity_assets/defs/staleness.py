@@ -14,7 +14,7 @@ from typing import Literal
 
 import dagster as dg
 
-from trinity_assets.defs.lineage import DATA_VERSION_TAG, newest_materialization
+from trinity_assets.defs.lineage import DATA_VERSION_TAG
 
 CODE_VERSION_TAG = "dagster/code_version"
 INPUT_VERSION_PREFIX = "dagster/input_data_version/"
@@ -35,8 +35,14 @@ def asset_states(definitions: dg.Definitions, instance: dg.DagsterInstance) -> d
     """The state of every asset of ``definitions``, in topological order."""
     specs = {spec.key: spec for spec in definitions.resolve_all_asset_specs()}
     parents = parent_keys(definitions)
-    recorded = {key: _recorded_tags(instance, key) for key in specs}
-    failed = _failed_since_built(instance, list(specs))
+    entries = {record.asset_entry.asset_key: record.asset_entry for record in instance.get_asset_records(list(specs))}
+    last = {key: entry.last_materialization for key, entry in entries.items()}
+    recorded = {key: _recorded_tags(last.get(key)) for key in specs}
+    failed = {
+        key
+        for key, entry in entries.items()
+        if _failed_since_built(instance, entry.last_planned_materialization_run_id, last[key])
+    }
     return {
         key: asset_state(key, specs[key].code_version, parents[key], recorded, key in failed)
         for key in TopologicalSorter(parents).static_order()
@@ -77,21 +83,14 @@ def asset_state(
     return AssetState(key, "failed", ("its last run failed",)) if failed else AssetState(key, "fresh")
 
 
-def _recorded_tags(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, str] | None:
-    materialization = newest_materialization(instance, key)
+def _recorded_tags(last: dg.EventLogEntry | None) -> Mapping[str, str] | None:
+    materialization = last.asset_materialization if last else None
     return (materialization.tags or {}) if materialization else None
 
 
-def _failed_since_built(instance: dg.DagsterInstance, asset_keys: list[dg.AssetKey]) -> set[dg.AssetKey]:
-    """Assets whose last planned run ended without materializing them."""
-    failed: set[dg.AssetKey] = set()
-    for record in instance.get_asset_records(asset_keys):
-        entry = record.asset_entry
-        planned = entry.last_planned_materialization_run_id
-        last = entry.last_materialization
-        if planned is None or (last is not None and last.run_id == planned):
-            continue
-        run = instance.get_run_by_id(planned)
-        if run is not None and run.status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED):
-            failed.add(entry.asset_key)
-    return failed
+def _failed_since_built(instance: dg.DagsterInstance, planned: str | None, last: dg.EventLogEntry | None) -> bool:
+    """Whether the run that was last to make an asset ended without doing so."""
+    if planned is None or (last is not None and last.run_id == planned):
+        return False
+    run = instance.get_run_by_id(planned)
+    return run is not None and run.status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)

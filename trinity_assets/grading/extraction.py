@@ -41,8 +41,8 @@ _THINK_CLOSE = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 def clean_completion(text: str) -> str | None:
     """The part of a completion that was meant as its answer, indentation intact.
 
-    Line ends become LF; ANSI escapes and special tokens go, and so do what precedes the last `</think>` and what follows
-    the first end-of-turn token. None when a `<think>` is never closed: the model was cut off before it answered.
+    Line ends become LF; ANSI escapes and special tokens go, and so do what precedes the last `</think>` and what
+    follows the first end-of-turn token. None when a `<think>` is never closed: the model was cut off before the answer.
     """
     text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _THINK_CLOSE.split(text)[-1]
@@ -88,7 +88,7 @@ _CURRENCY = re.compile(r"\\?[$£€]")
 _EMPHASIS = re.compile(r"(?<!\d)\*\*|\*\*(?!\d)")  # 2**3 is a power, **18** is not
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 # A minus is a sign only when it touches its number and nothing that could be an operand, a word or a bracket precedes
-# it: "- 5" is a bullet, "16 -3" and "10-3" subtract, "covid-19" is a name.
+# it: "- 5" is a bullet, "16 -3" and "10-3" subtract, "covid-19" joins.
 _NUMBER = re.compile(
     rf"(?P<sign>(?<![^\W_])(?<![)\]}}])(?<![0-9)\]}}][ \t])-)?"
     rf"(?:(?<![^\W_])(?P<whole>\d{{1,3}}(?:(?P<sep>[{_SEPARATORS}])\d{{3}}(?:(?P=sep)\d{{3}})*)(?![\d])|\d+)"

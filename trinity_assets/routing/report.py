@@ -17,7 +17,7 @@ def markdown_report(evaluation: Evaluation) -> str:
         _markdown_table(_HEADINGS, _policy_rows(evaluation)),
         _markdown_table(*_benchmark_rows(evaluation)),
         _markdown_table(*_share_rows(evaluation)),
-        "\n".join(_notes(evaluation)),
+        "\n".join(f"- {note}" for note in _notes(evaluation)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -24,6 +24,7 @@ class WorkerClient:
         self._price = worker.price
         self._timeout_s = endpoint.timeout_s
         self._arguments = _arguments(worker, endpoint)
+        self._turn = endpoint.turn
 
     async def __aenter__(self) -> Self:
         return self
@@ -36,10 +37,17 @@ class WorkerClient:
 
         The SDK's ``timeout`` bounds each read; a body that drips lasts for ever under it. ``wait_for`` bounds the call.
         """
+        async with self._turn(messages) as body_fields:
+            return await self._call(messages, body_fields)
+
+    async def _call(self, messages: Messages, body_fields: dict[str, Any]) -> Outcome:
+        arguments = self._arguments
+        if body_fields:
+            arguments = arguments | {"extra_body": arguments.get("extra_body", {}) | body_fields}
         started = time.monotonic()
         try:
             response = await asyncio.wait_for(
-                self._litellm.acompletion(messages=messages, **self._arguments), self._timeout_s
+                self._litellm.acompletion(messages=messages, **arguments), self._timeout_s
             )
         except Exception as error:  # the classification lets bugs through
             outcome = classify_error(error)

@@ -1,7 +1,7 @@
 """A model served in this process: llama.cpp's own HTTP server on a free local port, gone when the block ends.
 
 In process, so that nothing outlives a step that is killed. Answers at temperature 0 do not depend on what else is being
-asked: no prompt cache (a reused prefix is computed in other batch shapes) and slots with memory of their own. Measured
+asked: no prompt cache of the server's own choosing (``prefixes`` says why) and slots with memory of their own. Measured
 on a CPU: log probabilities equal to the last bit for one, four and eight questions at a time, in any order.
 """
 
@@ -12,7 +12,7 @@ import gc
 import importlib
 import importlib.metadata
 import logging
-import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,32 +51,24 @@ def model_file(provider: EmbeddedProvider) -> Path:
 
 @contextlib.contextmanager
 def serve(provider: EmbeddedProvider) -> Iterator[str]:
-    """Serve the model while the ``with`` block lasts; yields its OpenAI base URL.
+    """Serve the model while the ``with`` block lasts; yields its URL, of which ``/v1`` speaks the OpenAI protocol.
 
     Raises:
         ProviderError: the file or the runtime is missing, or the server does not start.
     """
     path = model_file(provider)
-    server = _start(provider, path)
-    logger.info("%s: serving %s with %d slots", provider.name, path.name, provider.slots)
-    try:
-        yield f"{server.listening_address}/v1"
-    finally:
-        # The server ends with its object: it has no other way to stop. Measured at 0.1 s, threads joined.
-        del server
-        gc.collect()
+    with tempfile.TemporaryDirectory(prefix="trinity-slots-") as states:
+        server = _start(provider, path, states)
+        logger.info("%s: serving %s with %d slots", provider.name, path.name, provider.slots)
+        try:
+            yield server.listening_address
+        finally:
+            # The server ends with its object: it has no other way to stop. Measured at 0.1 s, threads joined.
+            del server
+            gc.collect()
 
 
-def default_threads() -> int:
-    """One core is left to everybody else.
-
-    llama.cpp's threads wait for each other by spinning, many times per token: where another program takes turns on
-    one of their cores, two threads on two cores were measured 5 to 10 times slower than one.
-    """
-    return max(1, len(os.sched_getaffinity(0)) - 1)
-
-
-def _start(provider: EmbeddedProvider, path: Path) -> Any:
+def _start(provider: EmbeddedProvider, path: Path, states: str) -> Any:
     try:
         xllamacpp: Any = importlib.import_module("xllamacpp")
     except ImportError:
@@ -94,8 +86,10 @@ def _start(provider: EmbeddedProvider, path: Path) -> Any:
     parameters.kv_unified = False
     parameters.cache_prompt = False
     parameters.cache_ram_mib = 0
+    parameters.endpoint_slots = True
+    parameters.slot_save_path = f"{states}/"
     for cpu in (parameters.cpuparams, parameters.cpuparams_batch):
-        cpu.n_threads = provider.threads or default_threads()
+        cpu.n_threads = provider.threads
         cpu.poll = 0
     try:
         return xllamacpp.Server(parameters)

@@ -5,18 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from trinity_assets.errors import MissingKeyError
-from trinity_assets.workers.specs import EmbeddedProvider, Limits, LiteLLMProvider, WorkerSpec
+from trinity_assets.workers.prefixes import SharedPrefixes
+from trinity_assets.workers.specs import EmbeddedProvider, Limits, LiteLLMProvider, Messages, WorkerSpec
 
 NO_KEY = "none"
 """What is sent to servers that want no key; the OpenAI SDK refuses to send nothing."""
 
 EMBEDDED_TIMEOUT_S = 600.0
 """A generous bound: an embedded model on busy cores is slow, not broken."""
+
+
+Turn = Callable[[Messages], AbstractAsyncContextManager[dict[str, Any]]]
+"""What surrounds one call; gives body fields to send with it."""
+
+
+def _plain_turn(messages: Messages) -> AbstractAsyncContextManager[dict[str, Any]]:
+    return contextlib.nullcontext({})
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,7 @@ class Endpoint:
     key: str | None
     timeout_s: float
     limits: Limits
+    turn: Turn = _plain_turn
 
     def __repr__(self) -> str:
         return f"Endpoint({self.model!r}, {self.api_base!r})"
@@ -44,9 +54,9 @@ def _litellm_endpoint(worker: WorkerSpec, provider: LiteLLMProvider) -> Iterator
 def _embedded_endpoint(worker: WorkerSpec, provider: EmbeddedProvider) -> Iterator[Endpoint]:
     from trinity_assets.workers.embedded import serve
 
-    with serve(provider) as api_base:
-        limits = Limits(concurrency=provider.slots)
-        yield Endpoint(f"openai/{worker.model}", "openai", api_base, NO_KEY, EMBEDDED_TIMEOUT_S, limits)
+    with serve(provider) as url:
+        limits, turn = Limits(concurrency=provider.slots), SharedPrefixes(url, provider.slots).turn
+        yield Endpoint(f"openai/{worker.model}", "openai", f"{url}/v1", NO_KEY, EMBEDDED_TIMEOUT_S, limits, turn)
 
 
 _OPENERS: dict[type, Callable[[WorkerSpec, Any], AbstractContextManager[Endpoint]]] = {

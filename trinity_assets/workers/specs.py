@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -92,8 +93,11 @@ class Limits(Spec):
 class EmbeddedProvider(Spec):
     """A GGUF file inside an installed package, served in process by the step that asks.
 
-    ``slots`` requests are answered at a time, each with a ``context`` of that many tokens. ``threads`` None: one per
-    core, less one.
+    ``slots`` requests are answered at a time, each with a ``context`` of that many tokens.
+
+    ``threads`` is 1 because llama.cpp's threads wait for each other by spinning, many times per token: where another
+    program takes turns on one of their cores, two threads on two cores were measured 5 to 10 times slower than one.
+    Steps side by side use the cores instead (``parallel_steps``).
     """
 
     kind: Literal["embedded"] = "embedded"
@@ -101,8 +105,13 @@ class EmbeddedProvider(Spec):
     package: str = Field(description="The distribution that ships the file, as pip names it.")
     file: str
     slots: int = Field(default=4, gt=0)
-    threads: int | None = Field(default=None, gt=0)
+    threads: int = Field(default=1, gt=0)
     context: int = Field(default=2048, gt=0)
+
+    @property
+    def parallel_steps(self) -> int:
+        """How many steps may serve this model at once on this machine: together they use its cores."""
+        return max(1, (os.cpu_count() or 1) // self.threads)
 
     def identity(self) -> dict[str, str]:
         """What identifies the answers: here the file is the model."""
@@ -123,6 +132,11 @@ class LiteLLMProvider(Spec):
     key_env: str | None = None
     limits: Limits = Limits()
     timeout_s: float = Field(default=45.0, gt=0)
+
+    @property
+    def parallel_steps(self) -> int:
+        """How many steps may ask this provider at once: one, which then keeps all of its limits."""
+        return 1
 
     def identity(self) -> dict[str, str]:
         """What identifies the answers: the name. The URL, the key and the limits may change under it."""

@@ -60,8 +60,8 @@ def test_a_file_that_is_no_model_is_said_so(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.embedded
 def test_the_server_is_gone_when_the_block_ends() -> None:
     before = threading.active_count()
-    with serve(PROVIDER) as api_base:
-        health = api_base.removesuffix("/v1") + "/health"
+    with serve(PROVIDER) as url:
+        health = f"{url}/health"
         with urllib.request.urlopen(health, timeout=10) as response:  # noqa: S310 (the local server)
             assert response.status == 200
     with pytest.raises(urllib.error.URLError):

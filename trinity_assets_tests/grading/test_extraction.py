@@ -1,0 +1,294 @@
+"""Each way in which a right answer is known to be misread, with the reading that is right."""
+
+import gzip
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trinity_assets.grading.extraction import (
+    Extraction,
+    clean_completion,
+    extract_code,
+    extract_number,
+    extract_short_answer,
+    normalize_short_answer,
+)
+
+SharedData = Callable[[str], Path]
+
+NUMBER_CASES = 29
+CODE_CASES = 35
+
+
+@pytest.fixture(scope="module")
+def grading_cases(shared_data: SharedData) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in shared_data("grading_cases.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def humaneval(shared_data: SharedData) -> dict[str, dict[str, str]]:
+    with gzip.open(shared_data("humaneval/HumanEval.jsonl.gz"), "rt", encoding="utf-8") as lines:
+        return {task["task_id"]: task for task in map(json.loads, lines)}
+
+
+class TestCleaning:
+    @pytest.mark.parametrize(
+        ("text", "cleaned"),
+        [
+            ("    return 1\r\n", "    return 1\n"),
+            ("\x1b[1m18\x1b[0m", "18"),
+            ("<think>17?</think>\n18", "\n18"),
+            ("<think>a</think>17<think>b</think>18", "18"),
+            ("17? no</think>18", "18"),
+            ("<THINK>17</THINK>18", "18"),
+            ("18<|im_end|>\n<|im_start|>user\nand 5 + 5?", "18"),
+            ("<|im_start|>assistant\n18<|im_end|>", "18"),
+            ("<|endoftext|>18</s>", "18"),
+            ("<|im_end|>", ""),
+        ],
+    )
+    def test_keeps_what_was_meant_as_the_answer(self, text: str, cleaned: str):
+        assert clean_completion(text) == cleaned
+
+    @pytest.mark.parametrize("text", ["<think>18 it is", "<think>a</think><think>18"])
+    def test_an_unclosed_thought_is_no_answer(self, text: str):
+        assert clean_completion(text) is None
+        assert extract_number(text) == Extraction(None, "unclosed_think")
+        assert extract_short_answer(text) == Extraction(None, "unclosed_think")
+
+
+class TestNumbers:
+    def test_reads_every_reported_case_right(self, grading_cases: list[dict[str, Any]]):
+        cases = [case for case in grading_cases if case["benchmark"] == "gsm8k"]
+        verdicts = {}
+        for case in cases:
+            value = extract_number(case["completion"]).value
+            verdicts[case["id"]] = value is not None and Decimal(value) == Decimal(case["gold_or_task"])
+        assert verdicts == {case["id"]: case["expected"] == "pass" for case in cases}
+        assert len(cases) == NUMBER_CASES
+
+    @pytest.mark.parametrize(
+        ("text", "value", "rule"),
+        [
+            ("16 - 3 - 4 = 9\n#### 9 * 2 = 18\nDone in 2024.", "18", "hash_line"),
+            ("#### 17\nWait.\n#### 18", "18", "hash_line"),
+            ("#### Step 2: add\nThe sum is 18", "18", "last_number"),
+            ("#### Final answer: $1,234.50", "1234.5", "hash_line"),
+            (r"\boxed{3} no, \boxed{\text{about }18}, in 2 steps", "18", "boxed"),
+            (r"\boxed{\frac{18}{1}}", "18", "boxed"),
+            ("The answer is 18. That took 3 steps.", "18", "answer_marker"),
+            ("Answer: 5 + 7 = 12 apples", "12", "answer_marker"),
+            ("**Answer:**\n**18**", "18", "answer_marker"),
+            ("Answer: unknown\nSo 18", "18", "last_number"),
+            ("Question: 2 + 2?\nAnswer: 4\nQ: 3 + 3?\nAnswer: 6", "4", "answer_marker"),
+            ("17, then 18", "18", "last_number"),
+        ],
+    )
+    def test_rules_apply_in_order(self, text: str, value: str, rule: str):
+        found = extract_number(text)
+        assert (found.value, found.rule) == (value, rule)
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("- 5", "5"),
+            ("-5", "-5"),
+            ("16 -3", "3"),
+            ("10-3", "3"),
+            ("(2) -3", "3"),
+            ("it is -3", "-3"),
+            ("\u22123", "-3"),
+            ("-$5", "-5"),
+            ("$-5", "-5"),
+            (r"\$5.00", "5"),
+            ("€7", "7"),
+            ("£1,450,000", "1450000"),
+            ("1,2,3", "3"),
+            ("1234,567", "567"),
+            ("1,2345", "2345"),
+            ("70\u2009000", "70000"),
+            ("70 000", "0"),
+            ("1\u00a0450\u00a0000", "1450000"),
+            ("\uff11\uff18", "18"),
+            ("**18**", "18"),
+            ("2**3", "3"),
+            ("20%", "20"),
+            ("18.", "18"),
+            ("...18", "18"),
+            (".5", "0.5"),
+            ("18.50", "18.5"),
+            ("100", "100"),
+            ("1e3", "1000"),
+            ("2.5E-3", "0.0025"),
+            ("3eggs", "3"),
+            ("H2O, 5", "5"),
+            ("5, H2O", "5"),
+            ("covid-19", "19"),
+            ("1.45 million", "1450000"),
+            ("3 billionaires", "3"),
+            ("-0", "0"),
+            ("0.0", "0"),
+            ("9" * 5000, "9" * 5000),
+            ("no idea", None),
+        ],
+    )
+    def test_reads_signs_separators_and_scales(self, text: str, value: str | None):
+        assert extract_number(text).value == value
+
+    @pytest.mark.parametrize(
+        ("text", "ambiguous"),
+        [
+            ("#### 18", False),
+            ("#### 17\n#### 18", True),
+            ("Answer: 18 (3 a day)", True),
+            ("2 * 9 = 18", False),
+            ("17 or 18", True),
+            ("17 or 18\nThe answer is 18.", False),
+        ],
+    )
+    def test_says_when_it_could_have_read_another_number(self, text: str, ambiguous: bool):
+        assert extract_number(text).ambiguous is ambiguous
+
+
+class TestShortAnswers:
+    @pytest.mark.parametrize(
+        ("text", "value", "rule"),
+        [
+            ("Paris", "Paris", "whole"),
+            ("a baby dog.", "a baby dog.", "whole"),
+            ("The capital of France is Paris.", "Paris", "copula"),
+            ("The capital of France is Paris, which lies on the Seine. It is old.", "Paris", "copula"),
+            ('The past tense of sing is "sang" or "sung"', "sang", "copula"),
+            ("Argentina is located in South America", "South America", "copula"),
+            ("A baby rabbit is called a kit.", "a kit", "copula"),
+            ("Opposite: **cold**", "cold", "copula"),
+            ("Let us see.\nThe opposite of hot is cold.", "cold", "copula"),
+            ("The sky is blue. The answer is no.", "no", "answer_marker"),
+            ("The answer is hot. Wait, the answer is cold", "cold", "answer_marker"),
+            ("**Final answer:** Paris (in France)", "Paris", "answer_marker"),
+            ("Answer:\nParis", "Paris", "answer_marker"),
+            ("Paris\n\nQ: And Italy?\nAnswer: Rome", "Paris", "whole"),
+            ("No, the sun is not a star.", "No", "yes_no"),
+            ("Yes", "Yes", "yes_no"),
+            ("No one knows the capital", "No one knows the capital", "last_line"),
+            ("Norway", "Norway", "whole"),
+            (" \n", None, "empty"),
+        ],
+    )
+    def test_reads_the_answer_by_the_first_rule_that_applies(self, text: str, value: str | None, rule: str):
+        found = extract_short_answer(text)
+        assert (found.value, found.rule) == (value, rule)
+
+    def test_says_when_the_model_gave_two_answers(self):
+        assert extract_short_answer("The answer is hot. The answer is cold.").ambiguous
+        assert not extract_short_answer("The answer is cold. The answer is Cold!").ambiguous
+
+    @pytest.mark.parametrize(
+        ("text", "normal"),
+        [
+            ("  **The Mice**. ", "mice"),
+            ('"An  apple"', "apple"),
+            ("\uff30aris", "paris"),
+            ("A", "a"),
+            ("“B”", "b"),
+            ("Washington, D.C.", "washington, d.c"),
+            ("Theme", "theme"),
+            ("`kit`", "kit"),
+            ("STRASSE", normalize_short_answer("straße")),
+            ("!?", ""),
+        ],
+    )
+    def test_normalizing_folds_what_changes_no_answer(self, text: str, normal: str):
+        assert normalize_short_answer(text) == normal
+
+
+ADD_PROMPT = 'import math\n\n\ndef add(x: int, y: int):\n    """Add two numbers."""\n'
+
+
+def call_add(program: str | None) -> Any:
+    assert program is not None
+    namespace: dict[str, Any] = {"__name__": "candidate"}
+    exec(program, namespace)  # noqa: S102 - the programs of this file, spelled out below
+    return namespace["add"](2, 3)
+
+
+class TestCode:
+    @pytest.mark.parametrize(
+        ("completion", "rule"),
+        [
+            ("```\ndef add(x, y):\n    return x + y\n```", "fenced"),
+            ("~~~py\ndef add(x, y):\n    return x + y\n~~~", "fenced"),
+            ("1. So:\n\n   ```Python3\n   def add(x, y):\n       return x + y\n   ```\n", "fenced"),
+            ("```python\ndef add(x, y):\n    return x - y\n```\nor\n```python\nprint(add(2, 3))\n```", "fenced"),
+            ("```python\ndef add(x, y):\n    return x + y\n\ndef half(", "fenced"),
+            ("```python\nHere you go:\ndef add(x, y):\n    return x + y\n```", "fenced"),
+            ("```python\nfrom __future__ import annotations\ndef add(x: No, y):\n    return x + y\n```", "fenced"),
+            ("def add(x, y):\n    return x + y\n```\nI hope it helps.", "unfenced"),
+            ("Of course!\n\ndef add(x, y):\n    return x + y\n\nIt adds.", "unfenced"),
+            ("import operator\n\ndef add(x, y):\n    return operator.add(x, y)", "unfenced"),
+            ("    return x + y", "body"),
+            ("    return x + y\n\nIt adds them.", "body"),
+            ("```python\n    return x + y\n```", "body"),
+            ("    return _plus(x, y)\n\n\ndef _plus(a, b):\n    return math.floor(a + b)\n\ndef add(", "body"),
+            ("return x + y", "body"),
+        ],
+    )
+    def test_finds_the_program(self, completion: str, rule: str):
+        found = extract_code(completion, ADD_PROMPT, "add")
+        assert found.rule == rule
+        assert call_add(found.value) == (-1 if "x - y" in completion else 5)
+
+    def test_the_last_defining_block_wins_and_a_rejected_draft_is_ambiguous(self):
+        blocks = [f"```python\ndef add(x, y):\n    return x {sign} y\n```" for sign in "-+"]
+        found = extract_code("\nThat is wrong. Better:\n".join(blocks), ADD_PROMPT, "add")
+        assert call_add(found.value) == 5
+        assert found.ambiguous
+
+    def test_a_signature_alone_is_completed_before_it_is_redefined(self):
+        found = extract_code("def add(x, y):\n    return x + y", "def add(x, y):\n", "add")
+        assert call_add(found.value) == 5
+        assert call_add(extract_code("    return x + y", "def add(x, y):\n", "add").value) == 5
+
+    def test_prose_in_place_of_a_prompt_is_left_out(self):
+        found = extract_code("def add(x, y):\n    return x + y\n```", "Write a function add(a, b).", "add")
+        assert found == Extraction("def add(x, y):\n    return x + y\n", "unfenced")
+
+    @pytest.mark.parametrize("completion", ["I am not able to help with that.", "def plus(x, y", "\0"])
+    def test_text_without_code_has_no_program(self, completion: str):
+        assert extract_code(completion, ADD_PROMPT, "add").value is None
+
+    def test_extracts_from_every_reported_case_a_program_with_the_right_outcome(
+        self, grading_cases: list[dict[str, Any]], humaneval: dict[str, dict[str, str]]
+    ):
+        outcomes, expected = {}, {}
+        for case in grading_cases:
+            if case["benchmark"] == "gsm8k":
+                continue
+            task = humaneval[case["gold_or_task"]] if case["benchmark"] == "humaneval" else mbpp(case["gold_or_task"])
+            program = extract_code(case["completion"], task["prompt"], task["entry_point"]).value
+            outcomes[case["id"]] = "not_pass" if program is None else outcome(program, task)
+            expected[case["id"]] = case["expected"]
+        assert outcomes == expected
+        assert len(outcomes) == CODE_CASES
+
+
+def mbpp(task: dict[str, Any]) -> dict[str, str]:
+    test = "def check(candidate):\n" + textwrap.indent("\n".join(task["tests"]), "    ")
+    return {"prompt": task["prompt"], "entry_point": task["entry_point"], "test": test}
+
+
+def outcome(program: str, task: dict[str, str]) -> str:
+    """Run a program under its task's tests; the sentinel on the last line tells a finished run from an early exit."""
+    script = f"{program}\n{task['test']}\ncheck({task['entry_point']})\nprint('all tests ran')\n"
+    try:
+        ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=5)
+    except subprocess.TimeoutExpired:
+        return "fail"
+    return "pass" if ran.stdout.endswith("all tests ran\n") else "fail"
