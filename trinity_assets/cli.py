@@ -149,6 +149,7 @@ def route(
     """Print which worker a checkpoint's head chooses for a question, the scores and the margin."""
     from trinity_assets.asking import ask_worker, choose_worker
 
+    logging.getLogger("trinity_assets").setLevel(logging.WARNING)
     catalog = load_catalog(catalog_directory())
     loaded, decision = choose_worker(catalog, checkpoint, question)
     print(f"worker: {decision.worker}   (policy {decision.policy} of {loaded.manifest.router})")
