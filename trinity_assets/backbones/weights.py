@@ -10,7 +10,6 @@ import hashlib
 import json
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from trinity_assets.backbones.specs import (
     WeightsIdentity,
     WeightsSpec,
 )
+from trinity_assets.distributions import DistributionError, distribution_file
 from trinity_assets.errors import BackboneError
 from trinity_assets.spec import digest
 
@@ -87,17 +87,10 @@ def feature_spec(spec: BackboneSpec, resolved: ResolvedWeights) -> FeatureSpec:
 
 
 def _package_file(weights: PackageGGUF) -> Path:
-    install = "Run the project's set-up (`make setup`), which installs the offline model's package."
     try:
-        files = metadata.files(weights.package) or []
-    except metadata.PackageNotFoundError:
-        raise BackboneError(f"the weights' package {weights.package} is not installed. {install}") from None
-    for entry in files:
-        if entry.name == weights.file or str(entry) == weights.file:
-            path = Path(str(entry.locate()))
-            if path.is_file():
-                return path
-    raise BackboneError(f"the package {weights.package} is installed but holds no file {weights.file}. {install}")
+        return distribution_file(weights.package, weights.file)
+    except DistributionError as error:
+        raise BackboneError(f"cannot find the weights {weights.source}: {error}") from None
 
 
 def _hub_snapshot(weights: Hub) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trinity_assets.benchmarks.specs import FileSource, HuggingFaceSource, PackageSource, TaskSource
+from trinity_assets.distributions import DistributionError, distribution_file
 from trinity_assets.errors import TaskSourceError
 
 Row = dict[str, Any]
@@ -52,15 +52,9 @@ def _local_path(source: FileSource | PackageSource, catalog_dir: Path) -> Path:
     if isinstance(source, FileSource):
         return catalog_dir / source.path
     try:
-        files = importlib.metadata.files(source.package) or []
-    except importlib.metadata.PackageNotFoundError:
-        raise TaskSourceError(
-            f"the package {source.package!r} is not installed; run `make setup`, or pip install {source.package}"
-        ) from None
-    for file in files:
-        if file.as_posix() == source.path:
-            return Path(str(file.locate()))
-    raise TaskSourceError(f"the package {source.package!r} holds no file {source.path!r}")
+        return distribution_file(source.package, source.path)
+    except DistributionError as error:
+        raise TaskSourceError(str(error)) from None
 
 
 def _read_local(source: FileSource | PackageSource, catalog_dir: Path) -> list[Row]:

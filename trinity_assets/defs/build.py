@@ -81,7 +81,10 @@ def build(
     failed: set[dg.AssetKey] = set()
     while True:
         states = asset_states(definitions, instance)
-        wave = next_wave(states, parents, steps, selected, frozenset(failed))
+        # Steps read the catalog anew. When it is edited while a build runs, what was just built is not what this build
+        # knows, and building it again would not end; it is left to the next build.
+        outrun = {key for key in built if states[key].state != "fresh"}
+        wave = next_wave(states, parents, steps, selected, frozenset(failed | outrun))
         if not wave:
             break
         announce(wave)

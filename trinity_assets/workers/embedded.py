@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import importlib.metadata
 import logging
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from trinity_assets.distributions import DistributionError, distribution_file
 from trinity_assets.errors import ProviderError
 from trinity_assets.workers.specs import EmbeddedProvider
 
@@ -34,19 +34,9 @@ def model_file(provider: EmbeddedProvider) -> Path:
         ProviderError: the package is not installed, or has no such file.
     """
     try:
-        listed = importlib.metadata.files(provider.package) or []
-    except importlib.metadata.PackageNotFoundError:
-        raise ProviderError(
-            f"provider {provider.name} is served from the package {provider.package}, which is not installed; {SET_UP}"
-        ) from None
-    for entry in listed:
-        if entry.as_posix() == provider.file or entry.name == provider.file:
-            path = Path(str(entry.locate()))
-            if path.is_file():
-                return path
-    raise ProviderError(
-        f"provider {provider.name}: the installed package {provider.package} has no file {provider.file}; {SET_UP}"
-    )
+        return distribution_file(provider.package, provider.file)
+    except DistributionError as error:
+        raise ProviderError(f"provider {provider.name}: {error}") from None
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ def test_a_directory_of_pickled_weights_is_refused(model_directory: Path, tmp_pa
 def test_a_missing_package_or_file_says_to_run_the_set_up() -> None:
     with pytest.raises(BackboneError, match=r"no-such-model is not installed.*make setup"):
         resolve_weights(PackageGGUF(package="no-such-model", file="model.gguf"))
-    with pytest.raises(BackboneError, match=r"numpy is installed but holds no file model.gguf.*make setup"):
+    with pytest.raises(BackboneError, match=r"numpy has no file model.gguf.*make setup"):
         resolve_weights(PackageGGUF(package="numpy", file="model.gguf"))
 
 

@@ -116,7 +116,7 @@ def test_an_absent_file_or_package_is_an_error_and_a_version(tmp_path: Path) -> 
     package = PackageSource(kind="package", package="no-such-package", path="x.jsonl")
     with pytest.raises(TaskSourceError, match="there is no file"):
         read_rows(file, tmp_path)
-    with pytest.raises(TaskSourceError, match="'no-such-package' is not installed"):
+    with pytest.raises(TaskSourceError, match="no-such-package is not installed"):
         read_rows(package, tmp_path)
     assert source_version(file, tmp_path) == source_version(package, tmp_path) == "missing"
 

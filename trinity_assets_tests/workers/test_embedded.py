@@ -38,7 +38,7 @@ QUESTIONS = {
 
 def test_a_package_that_is_not_installed_is_named_with_what_to_do() -> None:
     provider = PROVIDER.model_copy(update={"package": "no-such-distribution"})
-    with pytest.raises(ProviderError, match=r"no-such-distribution, which is not installed; run the project's set-up"):
+    with pytest.raises(ProviderError, match=r"no-such-distribution is not installed; run the project's set-up"):
         model_file(provider)
 
 
