@@ -11,8 +11,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-# The demo keeps its ledger and artifacts inside the checkout, where git ignores them.
+# The embedded catalog keeps its ledger and artifacts inside the checkout, where git ignores them. Those of another one
+# cost money to make again: they stay where no `git clean` finds them, unless you say otherwise.
+ifndef TRINITY_CATALOG
 export TRINITY_HOME ?= $(CURDIR)/.trinity
+endif
 # Without it, importing litellm asks the network for a price list.
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -27,8 +30,8 @@ setup: $(SETUP)
 # torch comes first and alone, so that an index that offers the CPU build (its version sorts above the plain one) is
 # asked for just that; the model's package comes last and without its dependencies.
 $(SETUP): $(INPUTS)
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed (make PYTHON=...), this is " + sys.version) if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline,dev]'
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-embedded.txt

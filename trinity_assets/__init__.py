@@ -1,2 +1,2 @@
-"""trinity-assets: an asset graph that turns a catalog of workers, benchmarks, backbones and routers into a
-gated, reproducible router checkpoint, asking each worker each question once."""
+"""trinity-assets: an asset graph that turns a catalog of workers, benchmarks, backbones and routers into an evaluated,
+reproducible router checkpoint, asking each worker each question once."""

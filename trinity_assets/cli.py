@@ -89,9 +89,6 @@ def build(
     definitions = build_defs(catalog)
     selected = select(definitions, selection)
     with dg.DagsterInstance.get() as instance:
-        released = release_dead_runs(instance)
-        if released:
-            print(f"{len(released)} earlier runs were killed; what they had settled is kept.")
         waiting = pending(definitions, instance, selected)
         if not waiting:
             print(f"All {len(selected)} assets are up to date.")
@@ -101,14 +98,19 @@ def build(
         if dry_run:
             print("What depends on these is built too if they come out changed.")
             return
-        require_keys(catalog, waiting)
+        require_keys(catalog, definitions, waiting)
+        if released := release_dead_runs(instance):
+            print(f"{len(released)} earlier runs were killed; what they had settled is kept.")
         apply_pool_limits(instance, catalog)
         result = build_assets(definitions, instance, selected, execute_in_processes, _announce)
     print(f"\n{len(result.built)} assets built, {len(result.failed)} failed, {len(result.waiting)} waiting for those.")
     for key in result.failed:
         print(f"  failed: {key.to_user_string()}")
-    if not result.complete:
+    if result.failed:
         print("Everything that settled is kept; run the same command again to ask only for the rest.")
+    elif result.waiting:
+        print(f"What they need is not selected and not up to date; try: trinity-assets build '+{selection}'")
+    if not result.complete:
         raise typer.Exit(1)
 
 
@@ -135,7 +137,7 @@ def show(router: Annotated[str | None, typer.Argument(help="One router; default:
             if evaluation is None or path is None:
                 print(f"router {name}: not built yet; run `trinity-assets build`")
                 continue
-            print(f"\nrouter {name}\n\n{text_report(read_evaluation(store, evaluation))}")
+            print(f"\nrouter {name}\n\n{text_report(read_evaluation(store, evaluation).evaluation)}")
             print(f"checkpoint: {path}")
             print(f'try it:     trinity-assets route "What is 2 plus 3?" --checkpoint {path}')
 
@@ -147,7 +149,7 @@ def route(
     ask: Annotated[bool, typer.Option("--ask", help="Also ask the chosen worker and print its answer.")] = False,
 ) -> None:
     """Print which worker a checkpoint's head chooses for a question, the scores and the margin."""
-    from trinity_assets.asking import ask_worker, choose_worker
+    from trinity_assets.by_hand import ask_worker, choose_worker
 
     logging.getLogger("trinity_assets").setLevel(logging.WARNING)
     catalog = load_catalog(catalog_directory())

@@ -22,6 +22,10 @@ class ArtifactError(TrinityError):
     """An artifact is missing, damaged or of another kind or spec than the reader expects."""
 
 
+class DistributionError(TrinityError):
+    """An installed Python distribution is missing, or does not hold a file."""
+
+
 class TaskSourceError(TrinityError):
     """A benchmark's source cannot be read or holds rows that are not tasks."""
 

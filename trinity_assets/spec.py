@@ -26,6 +26,9 @@ SLUG_MAX_LENGTH = 48
 Slug = Annotated[str, StringConstraints(pattern=SLUG_PATTERN, max_length=SLUG_MAX_LENGTH)]
 """A name that survives as asset key, op name, tag value and column: lower case, digits, underscores."""
 
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""A sha256 in lower case hex digits."""
+
 
 class Spec(BaseModel):
     """A declared fact: immutable, compared by value, and closed to unknown fields, which are told what is allowed."""

@@ -12,19 +12,20 @@ import hashlib
 import io
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pydantic import ValidationError
 
 from trinity_assets.backbones.features import Backbone
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.errors import ArtifactError, BackboneError
 from trinity_assets.spec import canonical_json, digest
 from trinity_assets.store.artifacts import ArtifactStore
-from trinity_assets.store.tables import read_table, write_table
+from trinity_assets.store.tables import Table, read_table, write_table
 
 logger = logging.getLogger(__name__)
 
@@ -68,33 +69,15 @@ class Extraction:
     seconds: float
 
 
-def write_features(
-    store: ArtifactStore, spec: FeatureSpec, task_ids: Sequence[str], questions: Sequence[str], matrix: np.ndarray
-) -> tuple[str, str]:
-    """Keep ``matrix`` ``(len(task_ids), hidden_size)`` and its index; return the index's sha256 and the data version.
-
-    Raises:
-        BackboneError: the three do not fit each other or the spec.
-    """
-    expected = (len(task_ids), spec.hidden_size)
-    if matrix.shape != expected or len(questions) != len(task_ids):
-        raise BackboneError(
-            f"features of shape {matrix.shape} for {len(questions)} questions do not fit {len(task_ids)} tasks of "
-            f"hidden size {spec.hidden_size}"
-        )
-    digests = [digest(question) for question in questions]
-    shard = _write_shard(store, matrix)
-    return _write_index(store, spec, list(task_ids), digests, [(shard, row) for row in range(len(task_ids))])
-
-
 def read_features(store: ArtifactStore, index_sha: str) -> FeatureTable:
     """The features that an index points at, as float32.
 
     Raises:
-        ArtifactError: the index or one of its shards is missing, damaged or does not fit the other.
+        ArtifactError: the index or one of its shards is missing, damaged or does not fit the other, or the index was
+            made under a spec of an older form.
     """
     table = read_table(store, INDEX_KIND, index_sha)
-    spec = FeatureSpec.model_validate(table.spec)
+    spec = _index_spec(table)
     frame = table.frame
     places: list[Place] = list(zip(frame["shard"], frame["row"], strict=True))
     matrix = _gather(store, places, spec.hidden_size)
@@ -107,11 +90,14 @@ def extract_features(
     load: Callable[[], Backbone],
     tasks: Sequence[tuple[str, str]],
     previous_index_sha: str | None = None,
+    *,
+    inputs: Mapping[str, str] | None = None,
 ) -> Extraction:
     """Features of ``tasks`` (pairs of task id and question), computing only those that the previous index lacks.
 
     ``load`` is called only if something is missing. A question that several tasks share is computed once. A previous
-    index made under another spec, or no longer readable, is not used.
+    index made under another spec, or no longer readable, is not used. ``inputs`` (sha256 by name: what the tasks and
+    the weights were read from) is kept in the index.
 
     Raises:
         BackboneError: there are no tasks, ``load`` gives a backbone of another spec, or a question is refused.
@@ -133,7 +119,12 @@ def extract_features(
         shard = _write_shard(store, backbone.hidden_states(prompts))
         known |= {question_digest: (shard, row) for row, question_digest in enumerate(missing)}
     index_sha, version = _write_index(
-        store, spec, [task_id for task_id, _ in tasks], digests, [known[question_digest] for question_digest in digests]
+        store,
+        spec,
+        [task_id for task_id, _ in tasks],
+        digests,
+        [known[question_digest] for question_digest in digests],
+        inputs,
     )
     computed = set(missing)
     new = sum(question_digest in computed for question_digest in digests)
@@ -146,7 +137,7 @@ def _known_places(store: ArtifactStore, spec: FeatureSpec, previous_index_sha: s
         return {}
     try:
         previous = read_table(store, INDEX_KIND, previous_index_sha)
-        differences = spec.differences(FeatureSpec.model_validate(previous.spec))
+        differences = spec.differences(_index_spec(previous))
         if differences:
             logger.info("the previous features are of another spec (%s); computing all", "; ".join(differences))
             return {}
@@ -158,8 +149,24 @@ def _known_places(store: ArtifactStore, spec: FeatureSpec, previous_index_sha: s
     return dict(zip(previous.frame["question_digest"], places, strict=True))
 
 
+def _index_spec(table: Table) -> FeatureSpec:
+    try:
+        return FeatureSpec.model_validate(table.spec)
+    except ValidationError as error:
+        fields = ", ".join(sorted({".".join(map(str, fault["loc"])) for fault in error.errors()}))
+        raise ArtifactError(
+            f"the features {table.sha256[:12]} were made under a spec of another form (it differs in {fields}); "
+            "materialize the features again"
+        ) from error
+
+
 def _write_index(
-    store: ArtifactStore, spec: FeatureSpec, task_ids: list[str], digests: list[str], places: list[Place]
+    store: ArtifactStore,
+    spec: FeatureSpec,
+    task_ids: list[str],
+    digests: list[str],
+    places: list[Place],
+    inputs: Mapping[str, str] | None,
 ) -> tuple[str, str]:
     if len(set(task_ids)) != len(task_ids):
         raise BackboneError("two tasks have the same id; a feature is found by its task's id")
@@ -171,7 +178,7 @@ def _write_index(
             "row": [row for _, row in places],
         }
     )
-    index_sha = write_table(store, INDEX_KIND, frame, INDEX_SCHEMA, spec.model_dump(mode="json"))
+    index_sha = write_table(store, INDEX_KIND, frame, INDEX_SCHEMA, spec.model_dump(mode="json"), inputs)
     return index_sha, _data_version(spec, task_ids, _gather(store, places, spec.hidden_size))
 
 

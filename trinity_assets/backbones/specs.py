@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from trinity_assets.spec import Slug, Spec, digest
+from trinity_assets.spec import Sha256, Slug, Spec, digest
+
+FEATURE_VERSION = 1
+"""The version of the code that makes features: raise it when equal specs would give other features."""
 
 Transcript = Literal["raw", "chat"]
 """How a question becomes a prompt: ``raw`` lines ``{role}: {content}``, or the tokenizer's own ``chat`` template."""
@@ -22,7 +25,6 @@ Overlong = Literal["keep_tail", "keep_head", "refuse"]
 """What happens to a prompt of more than ``max_tokens``: its last tokens stay, its first tokens stay, or an error."""
 
 NonEmpty = Annotated[str, StringConstraints(min_length=1)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class PackageGGUF(Spec):
@@ -78,12 +80,20 @@ class BackboneSpec(Spec):
     transcript: Transcript = "raw"
     position: int = Field(default=-2, le=-1)
     dtype: Dtype = "float32"
-    max_tokens: int = Field(default=2048, ge=2)
+    max_tokens: int = Field(default=2048, ge=2, validate_default=True)
     overlong: Overlong = "keep_tail"
 
+    @field_validator("max_tokens")
+    @classmethod
+    def _position_lies_within(cls, max_tokens: int, info: ValidationInfo) -> int:
+        position = info.data.get("position", -1)
+        if max_tokens < -position:
+            raise ValueError(f"a prompt of {max_tokens} tokens has none at position {position}; at least {-position}")
+        return max_tokens
+
     def identity(self) -> dict[str, Any]:
-        """What decides the features and is known before the weights are read: everything but the name."""
-        return self.model_dump(mode="json", exclude={"name"})
+        """What decides the features and is known before the weights are read: all but the name, and the code."""
+        return self.model_dump(mode="json", exclude={"name"}) | {"feature_version": FEATURE_VERSION}
 
 
 class WeightsIdentity(Spec):
@@ -108,6 +118,7 @@ class FeatureSpec(Spec):
     max_tokens: int
     overlong: Overlong
     runtime: Literal["transformers"] = "transformers"
+    version: int = FEATURE_VERSION
 
     def _facts(self) -> dict[str, Any]:
         facts = self.model_dump(mode="json", exclude={"weights"})

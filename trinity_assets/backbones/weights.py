@@ -6,7 +6,6 @@ can tell that it has nothing to compute before torch is imported. (A GGUF file i
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -23,8 +22,8 @@ from trinity_assets.backbones.specs import (
     WeightsIdentity,
     WeightsSpec,
 )
-from trinity_assets.distributions import DistributionError, distribution_file
-from trinity_assets.errors import BackboneError
+from trinity_assets.errors import BackboneError, DistributionError
+from trinity_assets.files import distribution_file, file_sha256
 from trinity_assets.spec import digest
 
 MODEL_FILES = (
@@ -118,7 +117,7 @@ def _hub_snapshot(weights: Hub) -> Path:
 
 
 def _resolve_gguf(path: Path, source: str) -> ResolvedWeights:
-    sha256 = _file_sha256(path)
+    sha256 = file_sha256(path)
     directory = converted_directory(path, sha256)
     return ResolvedWeights(directory, (path,), sha256, _config_hidden_size(directory / "config.json"), source)
 
@@ -133,7 +132,7 @@ def _resolve_directory(path: Path, source: str) -> ResolvedWeights:
     )
     if not any(file.suffix == ".safetensors" for file in files):
         raise BackboneError(f"{path} holds no *.safetensors file; weights in other formats are not read")
-    sha256 = digest([[file.name, _file_sha256(file)] for file in files])
+    sha256 = digest([[file.name, file_sha256(file)] for file in files])
     return ResolvedWeights(path, files, sha256, _config_hidden_size(path / "config.json"), source)
 
 
@@ -146,8 +145,3 @@ def _config_hidden_size(path: Path) -> int:
     if not isinstance(hidden_size, int):
         raise BackboneError(f"{path} does not state hidden_size; it is not a language model's configuration")
     return hidden_size
-
-
-def _file_sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

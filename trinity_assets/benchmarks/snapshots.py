@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -95,15 +96,19 @@ def _task_id(spec: SnapshotSpec, row: Row, number: int) -> str:
 
 def _refuse_faulty_rows(spec: SnapshotSpec, rows: list[Row]) -> None:
     mapping = spec.fields
-    needed = {mapping.question, *mapping.gold.values(), *(prompt_fields(spec.prompt) - {"question"})}
-    needed |= {field for field in (mapping.id, mapping.category) if field}
+    kept = {mapping.question, *mapping.gold.values(), *(prompt_fields(spec.prompt) - {"question"})}
+    named = {field for field in (mapping.id, mapping.category) if field}
     faults: list[str] = []
     first_row_of: dict[str, int] = {}
     for number, row in enumerate(rows):
-        absent = sorted(field for field in needed if row.get(field) is None)
+        absent = sorted(field for field in kept | named if row.get(field) is None)
         if absent:
             faults.append(f"row {number}: no field {', '.join(map(repr, absent))} (it has {', '.join(sorted(row))})")
             continue
+        values = {field: row[field] for field in kept} | {field: str(row[field]) for field in named - kept}
+        for field, value in sorted(values.items()):
+            if problem := _json_problem(value):
+                faults.append(f"row {number}: field {field!r} cannot be kept as JSON: {problem}")
         question = row[mapping.question]
         if not isinstance(question, str) or not question.strip():
             faults.append(f"row {number}: the question in field {mapping.question!r} is empty or not text")
@@ -113,3 +118,12 @@ def _refuse_faulty_rows(spec: SnapshotSpec, rows: list[Row]) -> None:
     if faults:
         shown = faults[:20] + ([f"and {len(faults) - 20} more"] if len(faults) > 20 else [])
         raise TaskSourceError(f"benchmark {spec.name}: {len(faults)} rows are not tasks:\n  " + "\n  ".join(shown))
+
+
+def _json_problem(value: Any) -> str | None:
+    """Why ``value`` has no canonical JSON (NaN, infinities, dates, bytes, half a surrogate pair), None if it has."""
+    try:
+        digest(value)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
+import zlib
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from trinity_assets.benchmarks.specs import FileSource, HuggingFaceSource, PackageSource, TaskSource
-from trinity_assets.distributions import DistributionError, distribution_file
-from trinity_assets.errors import TaskSourceError
+from trinity_assets.errors import DistributionError, TaskSourceError
+from trinity_assets.files import distribution_file, file_sha256
 
 Row = dict[str, Any]
 
@@ -39,13 +39,12 @@ def source_version(source: TaskSource, catalog_dir: Path) -> str:
         stat = path.stat()
     except (TaskSourceError, OSError):
         return "missing"
-    return _file_sha256(path, stat.st_mtime_ns, stat.st_size)
+    return _unchanged_file_sha256(path, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=256)
-def _file_sha256(path: Path, _modified_ns: int, _size: int) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _unchanged_file_sha256(path: Path, _modified_ns: int, _size: int) -> str:
+    return file_sha256(path)
 
 
 def _local_path(source: FileSource | PackageSource, catalog_dir: Path) -> Path:
@@ -64,7 +63,7 @@ def _read_local(source: FileSource | PackageSource, catalog_dir: Path) -> list[R
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
     except FileNotFoundError:
         raise TaskSourceError(f"there is no file {path}") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise TaskSourceError(f"cannot read {path}: {error}") from error
     return _parse_json_lines(text.split("\n"), str(path))
 

@@ -9,6 +9,9 @@ from pydantic import Field, field_validator
 
 from trinity_assets.spec import Slug, Spec
 
+SNAPSHOT_VERSION = 1
+"""The version of the code that takes snapshots: raise it when equal sources would give other tables."""
+
 
 class FileSource(Spec):
     """Tasks in a JSON Lines file (``.jsonl``, ``.jsonl.gz``), by a path relative to the catalog's directory."""
@@ -89,7 +92,8 @@ class SnapshotSpec(Spec):
 
     def gold_identity(self, source_version: str) -> dict[str, Any]:
         """What decides the ``gold`` table."""
-        return self.model_dump(mode="json", exclude={"prompt"}) | {"source_version": source_version}
+        versions = {"source_version": source_version, "snapshot_version": SNAPSHOT_VERSION}
+        return self.model_dump(mode="json", exclude={"prompt"}) | versions
 
 
 def prompt_fields(template: str) -> set[str]:

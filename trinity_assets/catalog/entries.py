@@ -26,7 +26,6 @@ class WorkerEntry(Spec):
     prompt: Slug
     sampling: Sampling
     price: Price | None = None
-    status: Literal["active"] = "active"
 
 
 PoolEntry = Annotated[tuple[Slug, ...], Field(min_length=2)]

@@ -171,7 +171,6 @@ class _Loader:
             prompt=self._entries["prompts"][entry.prompt],
             sampling=entry.sampling,
             price=entry.price,
-            status=entry.status,
         )
 
     def _fault(self, file: str, path: FieldPath, problem: str) -> None:

@@ -45,8 +45,11 @@ class Document:
 def read_document(file: Path) -> Document:
     """Read one YAML file; what cannot be read becomes faults, never an exception."""
     try:
-        node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-        data = {} if node is None else _DATA.construct_document(node)
+        loader = yaml.SafeLoader(file.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        # Constructing merges `<<` into the nodes, where a key that overrides a merged one looks declared twice.
+        values = [] if node is None else list(_walk(node, ()))
+        data = {} if node is None else loader.construct_document(node)
     except FileNotFoundError:
         return Document(file, {}, [Fault(file, (), None, "there is no such file")])
     except (OSError, UnicodeDecodeError) as error:
@@ -56,28 +59,33 @@ def read_document(file: Path) -> Document:
         problem = f"not YAML: {getattr(error, 'problem', None) or error}"
         return Document(file, {}, [Fault(file, (), mark.line + 1 if mark else None, problem)])
     document = Document(file, data)
-    if node is not None:
-        for path, value, repeated in _walk(node, ()):
-            document.lines.setdefault(path, value.start_mark.line + 1)
-            if repeated:
-                problem = f"declared twice, here and on line {document.lines[path]}; rename or remove one"
-                document.faults.append(Fault(file, path, value.start_mark.line + 1, problem))
+    for path, value, repeated in values:
+        document.lines.setdefault(path, value.start_mark.line + 1)
+        if repeated:
+            problem = f"declared twice, here and on line {document.lines[path]}; rename or remove one"
+            document.faults.append(Fault(file, path, value.start_mark.line + 1, problem))
     return document
 
 
 def _walk(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, yaml.Node, bool]]:
-    """Every value below ``node`` as (path, the node that marks its line, whether its key repeats an earlier one)."""
+    """Every value below ``node`` as (path, the node that marks its line, whether its key repeats an earlier one).
+
+    What a mapping merges (``<<``) comes after its own keys and repeats none.
+    """
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
+        merged: list[yaml.Node] = []
         for key, value in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+                continue
             name = str(key.value)
             yield (*path, name), key, name in seen
             seen.add(name)
             yield from _walk(value, (*path, name))
+        for mapping in merged:
+            yield from ((below, marker, False) for below, marker, _ in _walk(mapping, path))
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             yield (*path, index), item, False
             yield from _walk(item, (*path, index))
-
-
-_DATA = yaml.SafeLoader("")

@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from trinity_assets.checkpoints.manifest import FORMAT, VERSION, Manifest, ManifestFields
+from trinity_assets.checkpoints.manifest import Manifest, ManifestFields
+from trinity_assets.checkpoints.versions import MANIFEST_FORMAT, MANIFEST_VERSION
 from trinity_assets.errors import CheckpointError
 
 MANIFEST = "manifest.json"
@@ -99,11 +100,11 @@ def _read_manifest(path: Path) -> Manifest:
         raise CheckpointError(f"cannot read {file}: {error}") from error
     except ValueError as error:
         raise CheckpointError(f"{file} is not JSON: {error}; {_REMEDY}") from error
-    if not isinstance(declared, Mapping) or declared.get("format") != FORMAT:
-        raise CheckpointError(f"{file} is not the manifest of a {FORMAT}; give the path of one")
-    if declared.get("version") != VERSION:
+    if not isinstance(declared, Mapping) or declared.get("format") != MANIFEST_FORMAT:
+        raise CheckpointError(f"{file} is not the manifest of a {MANIFEST_FORMAT}; give the path of one")
+    if declared.get("version") != MANIFEST_VERSION:
         raise CheckpointError(
-            f"{file} has version {declared.get('version')!r}, this release reads version {VERSION}; "
+            f"{file} has version {declared.get('version')!r}, this release reads version {MANIFEST_VERSION}; "
             f"use the release that wrote it, or {_REMEDY}"
         )
     try:

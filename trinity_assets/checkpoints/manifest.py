@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
 from trinity_assets.backbones.specs import FeatureSpec
+from trinity_assets.checkpoints.versions import MANIFEST_FORMAT, MANIFEST_VERSION
 from trinity_assets.routing.evaluation import Evaluation
 from trinity_assets.routing.statistics import Verdict
-from trinity_assets.spec import Slug, Spec, digest
+from trinity_assets.spec import Sha256, Slug, Spec, digest
 
 FORMAT: Final = "trinity-assets-checkpoint"
 VERSION: Final = 1
 
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Cells = dict[str, Sha256]
 """The sha256 of an artifact per benchmark, or per ``worker/benchmark``."""
 
@@ -123,8 +123,8 @@ class ManifestFields(Spec):
 class Manifest(ManifestFields):
     """``manifest.json``: the declared fields and what writing adds. ``files`` are names in the directory."""
 
-    format: Literal["trinity-assets-checkpoint"] = FORMAT
-    version: Literal[1] = VERSION
+    format: Literal["trinity-assets-checkpoint"] = MANIFEST_FORMAT
+    version: Literal[1] = MANIFEST_VERSION
     created_at: AwareDatetime
     files: dict[str, Sha256] = Field(min_length=1)
 
@@ -132,6 +132,14 @@ class Manifest(ManifestFields):
     def digest(self) -> str:
         """What two checkpoints with the same content share, whenever and wherever they were written."""
         return digest(self.model_dump(mode="json", exclude={"created_at", "environment"}))
+
+    @property
+    def data_version(self) -> str:
+        """What two checkpoints share that route alike and say the same of it.
+
+        Not the shas of the data behind them: those artifacts hold latencies, which no two runs share.
+        """
+        return digest(self.model_dump(mode="json", exclude={"created_at", "environment", "data"}))
 
     @property
     def workers(self) -> list[str]:

@@ -6,8 +6,7 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
-from trinity_assets.defs.orphans import end_with_run
+from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.pools import provider_pool
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import LedgerResource, StoreResource
@@ -20,9 +19,14 @@ def answers_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     return [_answers(worker, benchmark) for worker, benchmark in catalog.cells]
 
 
+def answers_identity(worker: WorkerSpec, benchmark: Benchmark) -> dict[str, Any]:
+    """What decides a cell's answers beside the tasks."""
+    return worker.answer_identity() | {"benchmark_prompt": benchmark.snapshot.prompt}
+
+
 def _answers(worker: WorkerSpec, benchmark: Benchmark) -> dg.AssetsDefinition:
     key = keys.answers(worker.name, benchmark.name)
-    identity = worker.answer_identity() | {"benchmark_prompt": benchmark.snapshot.prompt}
+    identity = answers_identity(worker, benchmark)
 
     @dg.asset(
         key=key,
@@ -47,9 +51,8 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark) -> dg.AssetsDefinition:
         from trinity_assets.workers.collection import collect
         from trinity_assets.workers.tables import ANSWERS_SCHEMA, answers_data_version
 
-        end_with_run()
         upstream = Upstream(context)
-        with actionable_failures():
+        with step():
             artifacts = store.open()
             tasks = read_table(artifacts, "tasks", upstream.sha256(keys.tasks(benchmark.name)))
             prompts = rendered_prompts(benchmark.snapshot, tasks.frame)

@@ -5,9 +5,10 @@ from typing import Any
 import dagster as dg
 
 from trinity_assets.backbones.specs import BackboneSpec
+from trinity_assets.backbones.versions import weights_version
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import actionable_failures, materialized
+from trinity_assets.defs.lineage import materialized, step
 from trinity_assets.defs.presentation import OWNERS
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.spec import canonical_json, digest
@@ -22,7 +23,7 @@ def backbone_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
 
 
 def _backbone(spec: BackboneSpec) -> dg.AssetsDefinition:
-    identity = spec.weights.model_dump(mode="json")
+    identity = {"weights": spec.weights.model_dump(mode="json"), "version": weights_version(spec.weights)}
 
     @dg.asset(
         key=keys.backbone(spec.name),
@@ -36,7 +37,7 @@ def _backbone(spec: BackboneSpec) -> dg.AssetsDefinition:
     def backbone(store: StoreResource) -> dg.MaterializeResult[Any]:
         from trinity_assets.backbones.weights import resolve_weights
 
-        with actionable_failures():
+        with step():
             weights = resolve_weights(spec.weights)
             size = sum(file.stat().st_size for file in weights.files)
             record = {"kind": "backbone", "spec": identity, "weights_sha256": weights.sha256}

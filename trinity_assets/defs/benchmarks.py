@@ -8,7 +8,7 @@ import dagster as dg
 from trinity_assets.benchmarks.sources import source_version
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import actionable_failures, materialized
+from trinity_assets.defs.lineage import materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.spec import digest
@@ -49,7 +49,7 @@ def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
         from trinity_assets.benchmarks.snapshots import GOLD_SCHEMA, TASKS_SCHEMA, take_snapshot
         from trinity_assets.store.tables import write_table
 
-        with actionable_failures():
+        with step():
             taken = take_snapshot(spec, catalog.directory)
             artifacts = store.open()
             tasks_sha = write_table(artifacts, "tasks", taken.tasks, TASKS_SCHEMA, asked)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
+import psutil
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
@@ -98,18 +99,22 @@ def build(
     return BuildResult(tuple(built), tuple(key for key in states if key in failed), tuple(waiting))
 
 
-def require_keys(catalog: Catalog, wanted: Sequence[AssetState]) -> None:
-    """Refuse to start when a provider that answers are wanted from has a key that is not set.
+def require_keys(catalog: Catalog, definitions: dg.Definitions, wanted: Sequence[AssetState]) -> None:
+    """Refuse to start when a provider that may have to be asked has a key that is not set.
+
+    May have to be asked: for answers that need building, or that depend on tasks that do.
 
     Raises:
         MissingKeyError: naming every such variable and the providers that read it.
     """
-    cells = {keys.answers(worker.name, benchmark.name): worker for worker, benchmark in catalog.cells}
+    parents = parent_keys(definitions)
+    changing = {state.key for state in wanted}
     missing: dict[str, set[str]] = {}
-    for state in wanted:
-        worker = cells.get(state.key)
-        variable = getattr(worker.provider, "key_env", None) if worker else None
-        if worker and variable and not os.environ.get(variable):
+    for worker, benchmark in catalog.cells:
+        key = keys.answers(worker.name, benchmark.name)
+        variable = getattr(worker.provider, "key_env", None)
+        needed = key in changing or any(parent in changing for parent in parents[key])
+        if needed and variable and not os.environ.get(variable, "").strip():
             missing.setdefault(variable, set()).add(worker.provider.name)
     if missing:
         lines = [f"{variable} (provider {', '.join(sorted(names))})" for variable, names in sorted(missing.items())]
@@ -131,15 +136,15 @@ def next_wave(
     ``steps`` gives for each asset all the assets that its step makes; they are built together. ``given_up`` holds
     assets that failed in this build: neither they nor what needs them is tried again.
 
-    An unselected asset that is not up to date blocks what depends on it only when it was never built: there is nothing
-    to read then.
+    An unselected asset that is not up to date blocks what depends on it: building on it would publish what the catalog
+    no longer says.
     """
     wave: dict[dg.AssetKey, AssetState] = {}
     blocked: set[dg.AssetKey] = set(given_up)
     for key, state in states.items():
         upstream = parents[key]
         if key not in selected:
-            if state.state == "missing":
+            if state.state != "fresh" or any(parent in blocked for parent in upstream):
                 blocked.add(key)
             continue
         if key in blocked or any(parent in blocked for parent in upstream):
@@ -165,8 +170,8 @@ def release_dead_runs(instance: dg.DagsterInstance) -> list[str]:
     """
     released: list[str] = []
     for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING])):
-        host, _, process = run.tags.get(PROCESS_TAG, "").partition(":")
-        if host != socket.gethostname() or _alive(int(process)):
+        host, _, identity = run.tags.get(PROCESS_TAG, "").partition(":")
+        if host != socket.gethostname() or _alive(identity):
             continue
         instance.report_run_failed(run, message="The process that executed this run was killed.")
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
@@ -184,14 +189,16 @@ def _step_siblings(definitions: dg.Definitions) -> dict[dg.AssetKey, frozenset[d
 
 def process_tag() -> str:
     """This machine and process, as a run's tag says who executes it."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+    return f"{socket.gethostname()}:{_identity(psutil.Process())}"
 
 
-def _alive(process: int) -> bool:
+def _identity(process: psutil.Process) -> str:
+    """Process id and start time, since ids are used again (in a restarted container, at once)."""
+    return f"{process.pid}-{process.create_time():.2f}"
+
+
+def _alive(identity: str) -> bool:
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        return _identity(psutil.Process(int(identity.partition("-")[0]))) == identity
+    except (psutil.NoSuchProcess, ValueError):
         return False
-    except PermissionError:
-        return True
-    return True

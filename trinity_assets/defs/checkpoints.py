@@ -5,11 +5,12 @@ from typing import Any
 import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
+from trinity_assets.checkpoints.versions import MANIFEST_VERSION
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
-from trinity_assets.defs.presentation import OWNERS
+from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.presentation import OWNERS, router_group, router_tags
 from trinity_assets.defs.resources import CheckpointsResource, StoreResource
-from trinity_assets.defs.tables import router_group, router_tags
+from trinity_assets.errors import CheckpointError
 from trinity_assets.spec import digest
 
 
@@ -30,7 +31,7 @@ def _checkpoint(router: Router) -> dg.AssetsDefinition:
             f"The published coordinator of `{router.name}`: the head that `{export}` trained, with the pool, the "
             "feature spec, the data it was made from and its held-out verdict in one manifest."
         ),
-        code_version=digest({"export": export}),
+        code_version=digest({"export": export, "version": MANIFEST_VERSION}),
         kinds={"safetensors", "checkpoint"},
         owners=OWNERS,
         tags=router_tags(router),
@@ -44,11 +45,14 @@ def _checkpoint(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.routing.head import read_heads
 
         upstream = Upstream(context)
-        with actionable_failures():
+        with step():
             artifacts = store.open()
             heads = read_heads(artifacts, upstream.sha256(keys.head(router.name)))
-            evaluation = read_evaluation(artifacts, upstream.sha256(keys.evaluation(router.name)))
-            fields = manifest_fields(artifacts, router.workers, export, heads, evaluation)
+            judged = read_evaluation(artifacts, upstream.sha256(keys.evaluation(router.name)))
+            judged_heads = read_heads(artifacts, judged.inputs[keys.head(router.name).to_user_string()])
+            if judged_heads.data_version != heads.data_version:
+                raise CheckpointError(f"the evaluation of {router.name} judged other heads; build the evaluation first")
+            fields = manifest_fields(artifacts, router.workers, export, heads, judged.evaluation)
             path = write_checkpoint(checkpoints.path(), fields, heads.weights[export])
             published = load_checkpoint(path)
             artifact = artifacts.put((path / "manifest.json").read_bytes())
@@ -64,6 +68,6 @@ def _checkpoint(router: Router) -> dg.AssetsDefinition:
             "parameters": int(published.head.size),
             "try it": dg.MetadataValue.md(f'`trinity-assets route "What is 2 plus 3?" --checkpoint {path}`'),
         }
-        return materialized(key, artifact, published.manifest.digest, upstream.inputs, metadata)
+        return materialized(key, artifact, published.manifest.data_version, upstream.inputs, metadata)
 
     return checkpoint

@@ -6,10 +6,10 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
-from trinity_assets.defs.presentation import OWNERS, picture
+from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.presentation import OWNERS, picture, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
-from trinity_assets.defs.tables import router_group, router_tags
+from trinity_assets.errors import ArtifactError
 from trinity_assets.routing.specs import EVALUATION_VERSION
 from trinity_assets.spec import digest
 
@@ -21,7 +21,10 @@ def evaluation_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
 
 def _evaluation(router: Router) -> dg.AssetsDefinition:
     key = keys.evaluation(router.name)
-    prices = {worker.name: worker.price.model_dump() if worker.price else None for worker in router.workers}
+    identity = {
+        "evaluation": EVALUATION_VERSION,
+        "prices": {worker.name: worker.price.model_dump() if worker.price else None for worker in router.workers},
+    }
 
     @dg.asset(
         key=key,
@@ -32,7 +35,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             f"The heads of `{router.name}` on held-out tasks only, each beside the best single worker (chosen on "
             "train), chance and the oracle, with 95% intervals of the paired difference. The word is win, tie or loss."
         ),
-        code_version=digest({"evaluation": EVALUATION_VERSION, "prices": prices}),
+        code_version=digest(identity),
         kinds={"evaluation"},
         owners=OWNERS,
         tags=router_tags(router),
@@ -45,14 +48,17 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.routing.report import markdown_report
 
         upstream = Upstream(context)
-        with actionable_failures():
+        with step():
             artifacts = store.open()
             heads = read_heads(artifacts, upstream.sha256(keys.head(router.name)))
             workers = [row.name for row in heads.spec.workers]
-            data = read_router_data(artifacts, upstream.record(keys.table(router.name), heads.spec.table_sha256))
+            data = read_router_data(artifacts, upstream.sha256(keys.table(router.name)))
+            if upstream.data_version(keys.table(router.name)) != heads.spec.table_version:
+                raise ArtifactError(f"the heads of {router.name} were trained on another table; build the head first")
             # Safetensors gives its tensors in no fixed order; the result lists the heads, so it needs one.
             weights = {name: heads.weights[name] for name in heads.spec.trainers}
-            result = evaluate(data.table, data.features, weights, workers)
+            prices = {worker.name: worker.price for worker in router.workers}
+            result = evaluate(data.table, data.features, weights, workers, prices=prices)
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported = result.policy(router.training.export)
         pictures = {

@@ -7,9 +7,10 @@ import dagster as dg
 from trinity_assets.backbones.specs import BackboneSpec
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, actionable_failures, artifact_sha256, materialized
+from trinity_assets.defs.lineage import Upstream, artifact_sha256, materialized, step
 from trinity_assets.defs.presentation import OWNERS
 from trinity_assets.defs.resources import StoreResource
+from trinity_assets.errors import BackboneError
 from trinity_assets.spec import digest
 
 GROUP = "features"
@@ -44,10 +45,13 @@ def _features(backbone: BackboneSpec, benchmark: Benchmark) -> dg.AssetsDefiniti
         from trinity_assets.store.tables import read_table
 
         upstream = Upstream(context)
-        with actionable_failures():
+        with step():
             artifacts = store.open()
-            upstream.sha256(keys.backbone(backbone.name))
             weights = resolve_weights(backbone.weights)
+            if weights.sha256 != upstream.data_version(keys.backbone(backbone.name)):
+                raise BackboneError(
+                    f"the weights of {backbone.name} are not those of its asset; build the backbone first"
+                )
             spec = feature_spec(backbone, weights)
             tasks = read_table(artifacts, "tasks", upstream.sha256(keys.tasks(benchmark.name)))
             questions = list(zip(tasks.frame["task_id"], tasks.frame["question"], strict=True))

@@ -6,10 +6,9 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
-from trinity_assets.defs.presentation import OWNERS
+from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.presentation import OWNERS, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
-from trinity_assets.defs.tables import router_group, router_tags
 from trinity_assets.spec import digest
 
 
@@ -49,7 +48,7 @@ def _head(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.routing.specs import TRAINERS
 
         upstream = Upstream(context)
-        with actionable_failures():
+        with step():
             artifacts = store.open()
             data = read_router_data(artifacts, upstream.sha256(keys.table(router.name)))
             objective = training_objective(data.table, data.features, workers)
@@ -61,6 +60,7 @@ def _head(router: Router) -> dg.AssetsDefinition:
                 workers=tuple(HeadRow(name=worker.name, digest=worker.digest) for worker in router.workers),
                 feature_spec=data.feature_spec,
                 table_sha256=data.table_sha256,
+                table_version=upstream.data_version(keys.table(router.name)),
                 best_single_on_train=best_single_on_train(data.table, workers),
                 trainers={name: result.record for name, result in trained.items()},
             )

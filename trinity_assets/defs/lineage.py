@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from trinity_assets.defs.orphans import end_with_run
 from trinity_assets.errors import ArtifactError, TrinityError
 
 ARTIFACT = "artifact_sha256"
@@ -60,11 +61,6 @@ class Upstream:
             self._data_versions[name] = (materialization.tags or {})[DATA_VERSION_TAG]
         return self.inputs[name]
 
-    def record(self, key: dg.AssetKey, sha256: str) -> str:
-        """Note that this artifact of ``key`` is read, be it the newest or not; returns its sha."""
-        self.inputs[key.to_user_string()] = sha256
-        return sha256
-
     def data_version(self, key: dg.AssetKey) -> str:
         """The data version of that same artifact."""
         self.sha256(key)
@@ -75,7 +71,8 @@ def materialized(
     key: dg.AssetKey, artifact: str, data_version: str, inputs: Mapping[str, str], metadata: Mapping[str, Any]
 ) -> dg.MaterializeResult[Any]:
     """The result of a step: the artifact's sha, the data version of what is decided on below, and the metadata."""
-    shown = {name: round(value, 4) if isinstance(value, float) else value for name, value in metadata.items()}
+    # Six significant digits: enough for anyone who reads them, and a cost of a fraction of a cent stays one.
+    shown = {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in metadata.items()}
     return dg.MaterializeResult(
         asset_key=key,
         data_version=dg.DataVersion(data_version),
@@ -84,8 +81,13 @@ def materialized(
 
 
 @contextlib.contextmanager
-def actionable_failures() -> Iterator[None]:
-    """Turn an error that a user can act on into a step failure with just its message, which no retry would mend."""
+def step() -> Iterator[None]:
+    """What every step runs in.
+
+    It ends with its run, and an error that a user can act on becomes a failure with just that message, which no retry
+    would mend.
+    """
+    end_with_run()
     try:
         yield
     except TrinityError as error:

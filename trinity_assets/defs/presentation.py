@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from trinity_assets.catalog.catalog import Router
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -17,7 +19,17 @@ OWNERS = ["team:routing"]
 
 PREVIEW_ROWS = 8
 PREVIEW_CHARACTERS = 90
-PICTURE_BYTES = 36_000
+PICTURE_BYTES = 35_000
+
+
+def router_group(router: Router) -> str:
+    """The group that holds everything of a router."""
+    return f"router_{router.name}"
+
+
+def router_tags(router: Router) -> dict[str, str]:
+    """The tags of everything of a router."""
+    return {"router": router.name, "backbone": router.backbone.name}
 
 
 def preview(frame: pd.DataFrame, rows: int = PREVIEW_ROWS) -> dg.MarkdownMetadataValue:
@@ -34,13 +46,9 @@ def markdown_table(frame: pd.DataFrame) -> str:
 
 
 def picture(png: bytes, alternative: str) -> dg.MarkdownMetadataValue:
-    """A PNG image inside Markdown.
-
-    Raises:
-        ValueError: the image is too large for the event log.
-    """
+    """A PNG image inside Markdown, or a note in its place where it is too large for the event log."""
     if len(png) > PICTURE_BYTES:
-        raise ValueError(f"the picture {alternative!r} has {len(png)} bytes, more than {PICTURE_BYTES}")
+        return dg.MetadataValue.md(f"*{alternative}: {len(png)} bytes are too many to show here*")
     return dg.MetadataValue.md(f"![{alternative}](data:image/png;base64,{base64.b64encode(png).decode()})")
 
 

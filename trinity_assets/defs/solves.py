@@ -1,5 +1,6 @@
 """Floor three: what each cell's answers are worth. Free: a new grader asks nobody."""
 
+import multiprocessing
 import os
 from typing import Any
 
@@ -7,7 +8,8 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
+from trinity_assets.defs.answers import answers_identity
+from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.spec import digest
@@ -19,9 +21,15 @@ def solves_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     return [_solves(worker, benchmark, catalog.key_variables) for worker, benchmark in catalog.cells]
 
 
+def solves_identity(worker: WorkerSpec, benchmark: Benchmark) -> dict[str, Any]:
+    """What a solve table says that it was made from: how it was graded, and how the answers were asked for."""
+    return {"grading": benchmark.grading.identity(), "answers": answers_identity(worker, benchmark)}
+
+
 def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[str]) -> dg.AssetsDefinition:
     key = keys.solves(worker.name, benchmark.name)
-    identity = benchmark.grading.identity()
+    grading = benchmark.grading.identity()
+    identity = solves_identity(worker, benchmark)
 
     @dg.asset(
         key=key,
@@ -31,7 +39,7 @@ def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[s
             f"The solve table of `{worker.name}` on `{benchmark.name}`: a score in [0, 1] per answer, graded by "
             f"`{benchmark.grading.grader.kind}`; an outcome without a verdict is missing, never 0."
         ),
-        code_version=digest(identity),
+        code_version=digest(grading),
         kinds={"grader", "parquet"},
         owners=OWNERS,
         tags={"worker": worker.name, "benchmark": benchmark.name},
@@ -40,12 +48,15 @@ def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[s
         from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version
         from trinity_assets.store.tables import read_table, write_table
 
-        for variable in key_variables:
-            os.environ.pop(variable, None)
+        if multiprocessing.parent_process() is not None:  # a step of its own; in the run's process others need them
+            for variable in key_variables:
+                os.environ.pop(variable, None)
         upstream = Upstream(context)
-        with actionable_failures():
+        with step():
             artifacts = store.open()
-            answers = read_table(artifacts, "answers", upstream.sha256(keys.answers(worker.name, benchmark.name)))
+            answers = read_table(
+                artifacts, "answers", upstream.sha256(keys.answers(worker.name, benchmark.name)), identity["answers"]
+            )
             gold = read_table(artifacts, "gold", upstream.sha256(keys.gold(benchmark.name)))
             label = f"grading {worker.name} on {benchmark.name}"
             frame = grade_answers(answers.frame, gold.frame, benchmark.grading, label=label)

@@ -6,9 +6,11 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, actionable_failures, materialized
-from trinity_assets.defs.presentation import OWNERS, preview
+from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.presentation import OWNERS, preview, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
+from trinity_assets.defs.solves import solves_identity
+from trinity_assets.routing.specs import TABLE_VERSION
 from trinity_assets.spec import digest
 
 
@@ -17,21 +19,12 @@ def table_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     return [_table(router) for router in catalog.routers.values()]
 
 
-def router_group(router: Router) -> str:
-    """The group that holds everything of a router."""
-    return f"router_{router.name}"
-
-
-def router_tags(router: Router) -> dict[str, str]:
-    """The tags of everything of a router."""
-    return {"router": router.name, "backbone": router.backbone.name}
-
-
 def _table(router: Router) -> dg.AssetsDefinition:
     key = keys.table(router.name)
     benchmarks = [benchmark.name for benchmark in router.benchmarks]
     workers = [worker.name for worker in router.workers]
     identity = {
+        "version": TABLE_VERSION,
         "pool": [{"name": worker.name, "digest": worker.digest} for worker in router.workers],
         "benchmarks": benchmarks,
         "split": router.training.split.model_dump(mode="json"),
@@ -60,13 +53,15 @@ def _table(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.store.tables import read_table, write_table
 
         upstream = Upstream(context)
-        with actionable_failures():
+        with step():
             artifacts = store.open()
             tasks = {b: read_table(artifacts, "tasks", upstream.sha256(keys.tasks(b))).frame for b in benchmarks}
             solves = {
-                (w, b): read_table(artifacts, "solves", upstream.sha256(keys.solves(w, b))).frame
-                for w in workers
-                for b in benchmarks
+                (w.name, b.name): read_table(
+                    artifacts, "solves", upstream.sha256(keys.solves(w.name, b.name)), solves_identity(w, b)
+                ).frame
+                for w in router.workers
+                for b in router.benchmarks
             }
             features = {b: upstream.data_version(keys.features(router.backbone.name, b)) for b in benchmarks}
             frame = join_table(solves, tasks, workers, router.training.split)
@@ -78,8 +73,7 @@ def _table(router: Router) -> dg.AssetsDefinition:
             "train_rows": int((frame["split"] == "train").sum()),
             "test_rows": int((frame["split"] == "test").sum()),
             "coverage": float(scores.notna().to_numpy().mean()),
-            "oracle": float(scores.max(axis="columns").mean()),
-            "best_single": float(scores.mean().max()),
+            "solved_by_any": float((scores.max(axis="columns") == 1).mean()),
             "no_signal": int((scores.max(axis="columns") == scores.min(axis="columns")).sum()),
             "preview": preview(frame[["task_id", "category", "split", *scores.columns]]),
         }

@@ -8,13 +8,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.extraction import (
-    Extraction,
-    extract_code,
-    extract_number,
-    extract_short_answer,
-    normalize_short_answer,
-)
+from trinity_assets.grading.code_extraction import extract_code
+from trinity_assets.grading.extraction import Extraction, extract_number, extract_short_answer, normalize_short_answer
 from trinity_assets.grading.specs import ExactGrader, GraderSpec, NumberGrader, PythonFunctionGrader
 from trinity_assets.sandbox.python import run_python
 

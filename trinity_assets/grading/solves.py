@@ -16,10 +16,12 @@ from trinity_assets.grading.graders import Verdict, grade
 from trinity_assets.grading.specs import GradingSpec
 from trinity_assets.progress import Progress
 from trinity_assets.spec import digest
+from trinity_assets.workers.outcomes import Status
 
 logger = logging.getLogger(__name__)
 
-ANSWERED = "answered"
+CARRIED = ("input_tokens", "output_tokens", "cost_usd", "latency_s")
+"""Columns of the answers that nothing here decides on: evaluations price and time with them."""
 
 SOLVES_SCHEMA = pa.schema(
     {
@@ -31,6 +33,8 @@ SOLVES_SCHEMA = pa.schema(
         "ambiguous": pa.bool_(),
         "reason": pa.string(),
         "answer_digest": pa.string(),
+        "input_tokens": pa.float64(),
+        "output_tokens": pa.float64(),
         "cost_usd": pa.float64(),
         "latency_s": pa.float64(),
     }
@@ -43,7 +47,7 @@ def grade_answers(
     """Grade a cell's ``answers`` against ``gold``: one row per answer, in the same order, columns of ``SOLVES_SCHEMA``.
 
     An answer is graded; any other settled status takes the score of the settlement policy, null where that says
-    missing. Cost and latency are carried along so that nothing below needs the answers themselves.
+    missing. Tokens, cost and latency are carried along so that nothing below needs the answers themselves.
 
     Raises:
         GraderError: an answer's task has no gold, or a completion could not be graded; no table is made then.
@@ -56,12 +60,17 @@ def grade_answers(
     progress = Progress(logger, label, len(answers), "answers")
 
     def judge(task_id: str, status: str, text: str | None) -> tuple[float | None, Verdict | None]:
-        verdict = grade(spec.grader, text or "", payloads[task_id]) if status == ANSWERED else None
-        progress.advance()
+        verdict = grade(spec.grader, text or "", payloads[task_id]) if status == Status.ANSWERED else None
         return (verdict.score if verdict else spec.settlement.score(status)), verdict
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        judged = list(pool.map(judge, answers["task_id"], answers["status"], texts))
+    judged: list[tuple[float | None, Verdict | None]] = []
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        for judgement in pool.map(judge, answers["task_id"], answers["status"], texts):
+            judged.append(judgement)
+            progress.advance()
+    finally:
+        pool.shutdown(cancel_futures=True)
     return pd.DataFrame(
         {
             "task_id": answers["task_id"].tolist(),
@@ -75,8 +84,7 @@ def grade_answers(
                 for (_, verdict), status in zip(judged, answers["status"], strict=True)
             ],
             "answer_digest": [digest([status, text]) for status, text in zip(answers["status"], texts, strict=True)],
-            "cost_usd": answers["cost_usd"].tolist(),
-            "latency_s": answers["latency_s"].tolist(),
+            **{name: answers[name].tolist() for name in CARRIED},
         }
     )
 

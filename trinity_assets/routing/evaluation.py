@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,9 +22,10 @@ from trinity_assets.routing.objective import route
 from trinity_assets.routing.specs import EVALUATION_VERSION
 from trinity_assets.routing.split import TEST, TRAIN
 from trinity_assets.routing.statistics import Verdict, detectable_difference, paired_bootstrap, verdict
-from trinity_assets.routing.table import cost_matrix, score_matrix
+from trinity_assets.routing.table import priced_costs, score_matrix
 from trinity_assets.spec import Spec, canonical_json, digest
 from trinity_assets.store.artifacts import ArtifactStore
+from trinity_assets.workers.specs import Price
 
 Kind = Literal["head", "baseline", "bound"]
 
@@ -108,6 +110,7 @@ def evaluate(
     heads: Mapping[str, np.ndarray],
     workers: Sequence[str],
     *,
+    prices: Mapping[str, Price | None] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
@@ -116,14 +119,21 @@ def evaluate(
     Args:
         features: (n, H), aligned to the rows of ``table``.
         workers: the pool, in the order of the heads' rows.
+        prices: per worker; one without a price costs what was charged when it was asked.
 
     Raises:
         TrainingError: there is nothing to compare on, or a head does not fit the pool and the features.
     """
-    train = _side(table, features, workers, table["split"].to_numpy() == TRAIN)
+    scores, costs = score_matrix(table, workers), priced_costs(table, workers, prices or {})
+    benchmarks = table["benchmark"].to_numpy()
+
+    def side(rows: np.ndarray) -> Side:
+        return Side(features[rows], scores[rows], costs[rows], benchmarks[rows])
+
+    train = side(table["split"].to_numpy() == TRAIN)
     in_test = table["split"].to_numpy() == TEST
-    complete = ~np.isnan(score_matrix(table, workers)).any(axis=1)
-    test = _side(table, features, workers, in_test & complete)
+    complete = ~np.isnan(scores).any(axis=1)
+    test = side(in_test & complete)
     n_missing = int((in_test & ~complete).sum())
     if not len(train.scores) or not len(test.scores):
         raise TrainingError(
@@ -160,7 +170,15 @@ def write_evaluation(store: ArtifactStore, evaluation: Evaluation, inputs: Mappi
     return store.put(canonical_json(header).encode()), digest(decisive)
 
 
-def read_evaluation(store: ArtifactStore, sha256: str) -> Evaluation:
+@dataclass(frozen=True)
+class Judged:
+    """An evaluation read back, with the shas of what it judged, by asset name."""
+
+    evaluation: Evaluation
+    inputs: dict[str, str]
+
+
+def read_evaluation(store: ArtifactStore, sha256: str) -> Judged:
     """Read an evaluation back.
 
     Raises:
@@ -170,18 +188,9 @@ def read_evaluation(store: ArtifactStore, sha256: str) -> Evaluation:
         header = json.loads(store.get(sha256))
         if header["kind"] != KIND:
             raise ValueError(f"it holds {header['kind']}")
-        return Evaluation.model_validate(header["evaluation"])
+        return Judged(Evaluation.model_validate(header["evaluation"]), header["inputs"])
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"artifact {sha256[:12]} is not an evaluation: {error}; materialize it again") from error
-
-
-def _side(table: pd.DataFrame, features: np.ndarray, workers: Sequence[str], rows: np.ndarray) -> Side:
-    return Side(
-        features[rows],
-        score_matrix(table, workers)[rows],
-        cost_matrix(table, workers)[rows],
-        table["benchmark"].to_numpy()[rows],
-    )
 
 
 def _head_choices(heads: Mapping[str, np.ndarray], test: Side, workers: Sequence[str]) -> list[Choices]:

@@ -40,12 +40,16 @@ class BestSingle(Spec):
 
 
 class HeadSpec(Spec):
-    """What the heads of a router were trained for and on: rows in pool order, the features' spec, each record."""
+    """What the heads of a router were trained for and on: rows in pool order, the features' spec, each record.
+
+    ``table_version`` is the data version of the table, which other bytes (latencies, say) may share.
+    """
 
     router: str
     workers: tuple[HeadRow, ...]
     feature_spec: FeatureSpec
     table_sha256: str
+    table_version: str
     best_single_on_train: BestSingle
     trainers: dict[str, TrainingRecord]
 
@@ -58,6 +62,13 @@ class Heads:
     spec: HeadSpec
     sha256: str
 
+    @property
+    def data_version(self) -> str:
+        """What follows the weights and the workers of their rows, and nothing else."""
+        arrays = sorted(self.weights.items())
+        shas = {name: hashlib.sha256(head.astype("<f4").tobytes()).hexdigest() for name, head in arrays}
+        return digest({"workers": [row.model_dump() for row in self.spec.workers], "weights": shas})
+
 
 def best_single_on_train(table: pd.DataFrame, workers: Sequence[str]) -> BestSingle:
     """The single worker that a router's heads are measured against, from the train tasks of its table."""
@@ -69,8 +80,6 @@ def best_single_on_train(table: pd.DataFrame, workers: Sequence[str]) -> BestSin
 
 def write_heads(store: ArtifactStore, weights: Mapping[str, np.ndarray], spec: HeadSpec) -> tuple[str, str]:
     """Keep the heads as one safetensors file, one tensor per trainer; returns its sha256 and its data version.
-
-    The data version follows the weights and the workers of their rows, and nothing else.
 
     Raises:
         ArtifactError: a head does not have one row per worker, or holds values that are not finite.
@@ -85,8 +94,7 @@ def write_heads(store: ArtifactStore, weights: Mapping[str, np.ndarray], spec: H
     metadata = canonical_json({"kind": KIND, "spec": spec.model_dump(mode="json")})
     # One metadata key only: the format keeps several in no fixed order, and equal heads should be equal bytes.
     sha256 = store.put(save(arrays, metadata={METADATA_KEY: metadata}))
-    shas = {name: hashlib.sha256(head.astype("<f4").tobytes()).hexdigest() for name, head in arrays.items()}
-    return sha256, digest({"workers": [row.model_dump() for row in spec.workers], "weights": shas})
+    return sha256, Heads(arrays, spec, sha256).data_version
 
 
 def read_heads(store: ArtifactStore, sha256: str) -> Heads:

@@ -1,6 +1,6 @@
 """Pictures of a router: what its workers solve, how its search converged, whom it asks, and whether that pays.
 
-Each function returns a PNG of at most 35 kB, small enough to be embedded in an asset's metadata.
+Each function returns a PNG, kept small enough to be embedded in an asset's metadata.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from trinity_assets.routing.baselines import mean_known
 from trinity_assets.routing.evaluation import Evaluation, PolicyResult
 from trinity_assets.routing.head import BestSingle
 from trinity_assets.routing.report import points
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-MAX_COLUMNS = 12
+MAX_COLUMNS = 16
 """Categories shown in the heat map; the largest are kept."""
 
 
@@ -138,20 +139,14 @@ def _solve_rates(table: pd.DataFrame, workers: Sequence[str]) -> tuple[list[str]
     largest = sorted(groups, key=lambda group: -len(groups[group]))[:MAX_COLUMNS]
     kept = sorted(largest, key=list(groups).index)
     names = ["all"]
-    rates = [_known_mean(scores)]
+    rates = [mean_known(scores, np.nan)]
     for group in kept:
         rows = groups[group]
         ambiguous = sum(other == group[1] for _, other in groups) > 1
         name = group[1] if group[1] and not ambiguous else " ".join(filter(None, group))
         names.append(f"{name} ({len(rows)})")
-        rates.append(_known_mean(scores[rows]))
+        rates.append(mean_known(scores[rows], np.nan))
     return names, np.stack(rates, axis=1)
-
-
-def _known_mean(scores: np.ndarray) -> np.ndarray:
-    known = ~np.isnan(scores)
-    counts = known.sum(axis=0)
-    return np.where(counts > 0, np.where(known, scores, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
 
 
 def _blues() -> Colormap:

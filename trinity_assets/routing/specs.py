@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from trinity_assets.routing.trainers.head import TrainedHead
 
 
+TABLE_VERSION = 1
+"""Raise it when equal solves and tasks would be joined or split differently."""
+
 EVALUATION_VERSION = 1
 """Raise it when equal tables and heads would be judged differently."""
 

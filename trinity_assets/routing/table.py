@@ -16,6 +16,7 @@ from trinity_assets.errors import TrainingError
 from trinity_assets.routing.specs import SplitSpec
 from trinity_assets.routing.split import assign_split
 from trinity_assets.spec import digest
+from trinity_assets.workers.specs import Price
 
 ROUTER_TABLE = "router_table"
 """The kind under which the table lies in the store."""
@@ -23,11 +24,22 @@ ROUTER_TABLE = "router_table"
 Cell = tuple[str, str]
 """(worker, benchmark)."""
 
+TOKENS_PER_MTOK = 1_000_000
+
+MEASURES = {
+    "score": "score",
+    "cost": "cost_usd",
+    "latency": "latency_s",
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+}
+"""Measure -> column of the solves: score in [0, 1], USD when it was asked, seconds, tokens."""
+
 _TASK_COLUMNS = ["task_id", "benchmark", "category", "group", "split", "fold"]
 
 
 def router_table_schema(workers: Sequence[str]) -> pa.Schema:
-    """The table's columns: who the task is, then score in [0, 1], cost in USD and latency in seconds per worker."""
+    """The table's columns: who the task is, then per worker the score in [0, 1] and what is in ``MEASURES``."""
     return pa.schema(
         [
             ("task_id", pa.string()),
@@ -36,7 +48,7 @@ def router_table_schema(workers: Sequence[str]) -> pa.Schema:
             ("group", pa.string()),
             ("split", pa.string()),
             ("fold", pa.int64()),
-            *((f"{measure}__{worker}", pa.float64()) for worker in workers for measure in ("score", "cost", "latency")),
+            *((f"{measure}__{worker}", pa.float64()) for worker in workers for measure in MEASURES),
         ]
     )
 
@@ -75,6 +87,21 @@ def score_matrix(table: pd.DataFrame, workers: Sequence[str]) -> np.ndarray:
 def cost_matrix(table: pd.DataFrame, workers: Sequence[str]) -> np.ndarray:
     """(n, L) float64 in USD per answer, NaN where unknown."""
     return table[[f"cost__{worker}" for worker in workers]].to_numpy(dtype=np.float64)
+
+
+def priced_costs(table: pd.DataFrame, workers: Sequence[str], prices: Mapping[str, Price | None]) -> np.ndarray:
+    """(n, L) float64 in USD per answer at ``prices``, NaN where unknown.
+
+    A worker without a price costs what its provider charged when it was asked.
+    """
+    costs = cost_matrix(table, workers).copy()
+    for column, worker in enumerate(workers):
+        price = prices.get(worker)
+        if price is not None:
+            inputs = table[f"input_tokens__{worker}"] * price.input_per_mtok
+            outputs = table[f"output_tokens__{worker}"] * price.output_per_mtok
+            costs[:, column] = (inputs + outputs).to_numpy() / TOKENS_PER_MTOK
+    return costs
 
 
 def table_data_version(table: pd.DataFrame, workers: Sequence[str]) -> str:
@@ -130,10 +157,10 @@ def _join_benchmark(
     joined[["split", "fold"]] = assign_split(benchmark, joined["group"], split)
     measures: dict[str, pd.Series] = {}
     for worker in workers:
-        cell = (worker, benchmark)
-        measures[f"score__{worker}"] = _mean_over_samples(solves, cell, "score", joined["task_id"])
-        measures[f"cost__{worker}"] = _mean_over_samples(solves, cell, "cost_usd", joined["task_id"])
-        measures[f"latency__{worker}"] = _mean_over_samples(solves, cell, "latency_s", joined["task_id"])
+        for measure, column in MEASURES.items():
+            measures[f"{measure}__{worker}"] = _mean_over_samples(
+                solves, (worker, benchmark), column, joined["task_id"]
+            )
     return pd.concat([joined[_TASK_COLUMNS], pd.DataFrame(measures)], axis="columns")
 
 

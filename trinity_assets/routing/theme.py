@@ -18,7 +18,9 @@ ACCENT = "#d1495b"
 SERIES = ("#2a6f97", "#e09f3e", "#5b8e7d", "#9e2a2b", "#7b6ca8", "#61a5c2", "#bc6c25", "#8a9a5b", "#c77d92", "#4a5759")
 """Distinct in hue and in lightness, for up to ten workers; more start over."""
 
-_PALETTE = 64
+PALETTES = (64, 32, 16)
+MAX_BYTES = 35_000
+"""What an asset's metadata bears without burdening everything that reads the event log."""
 _RC: Any = {
     "figure.dpi": 100,
     "font.family": "DejaVu Sans",
@@ -48,7 +50,8 @@ Arguments = ParamSpec("Arguments")
 def plot(draw: Callable[Arguments, Figure]) -> Callable[Arguments, bytes]:
     """A function that draws in this theme and returns a PNG.
 
-    The PNG has a palette of 64 colours, which text and flat areas do not notice and which halves its size.
+    The PNG has a palette of 64 colours, which text and flat areas do not notice and which halves its size; a picture
+    that is still larger than ``MAX_BYTES`` gets fewer.
     """
 
     @functools.wraps(draw)
@@ -61,10 +64,15 @@ def plot(draw: Callable[Arguments, Figure]) -> Callable[Arguments, bytes]:
         with matplotlib.rc_context(_RC):
             canvas = FigureCanvasAgg(draw(*args, **kwargs))
             canvas.draw()
-        image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(_PALETTE)
-        buffer = io.BytesIO()
-        image.save(buffer, format="PNG", optimize=True)
-        return buffer.getvalue()
+        image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+        png = b""
+        for colours in PALETTES:
+            buffer = io.BytesIO()
+            image.quantize(colours).save(buffer, format="PNG", optimize=True)
+            png = buffer.getvalue()
+            if len(png) <= MAX_BYTES:
+                break
+        return png
 
     return drawn
 

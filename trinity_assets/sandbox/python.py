@@ -1,8 +1,9 @@
 """One untrusted program in one process: an empty environment, its own directory, limits, and a private word at the end.
 
-The child limits itself before the first untrusted statement runs. It reports through a token that only the trusted
-lines around the program write, on a descriptor of their own: a program that ends the interpreter early has not passed,
-whatever its exit status is. The process is not a security boundary; a caller that needs one puts it inside a sandbox.
+The child limits itself before the first untrusted statement runs, and says so on a descriptor of its own: what goes
+wrong before that is no program's fault. There it also reports the end, by a token that only the trusted lines around
+the program write: a program that ends the interpreter early has not passed, whatever its exit status is. The process is
+not a security boundary; a caller that needs one puts it inside a sandbox.
 """
 
 from __future__ import annotations
@@ -30,19 +31,31 @@ class ProgramResult:
     reason: str
 
 
-# Runs under `python -I -S` with the program on stdin; argv: token, descriptor, cpu_s, memory and file bytes.
-_CHILD = """
+ERROR_BYTES = 2000
+"""How much of the end of a program's error text is read for the reason."""
+
+_STARTED = b"+"
+
+# Runs under `python -I -S` with the program on stdin; argv: token, descriptor, cpu_s, memory and file bytes. A hard
+# limit that the machine set lower stays: only root may raise one.
+_CHILD = f"""
 import os, resource, sys
 token, channel, cpu, memory, file = sys.argv[1], *map(int, sys.argv[2:])
 del sys.argv[1:]
-resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-resource.setrlimit(resource.RLIMIT_FSIZE, (file, file))
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def limit(what, soft, hard):
+    allowed = resource.getrlimit(what)[1]
+    if allowed != resource.RLIM_INFINITY:
+        soft, hard = min(soft, allowed), min(hard, allowed)
+    resource.setrlimit(what, (soft, hard))
+limit(resource.RLIMIT_CPU, cpu, cpu + 1)
+limit(resource.RLIMIT_FSIZE, file, file)
+limit(resource.RLIMIT_CORE, 0, 0)
 if sys.platform != "darwin":
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    limit(resource.RLIMIT_AS, memory, memory)
+os.write(channel, {_STARTED!r})
 source = sys.stdin.read()
 sys.stdin = open(os.devnull)
-exec(compile(source, "<program>", "exec"), {"__name__": "__program__"})
+exec(compile(source, "<program>", "exec"), {{"__name__": "__program__"}})
 os.write(channel, token.encode())
 os._exit(0)
 """
@@ -52,8 +65,8 @@ def run_python(program: str, limits: ProgramLimits) -> ProgramResult:
     """Run ``program`` to its end in a process of its own.
 
     Raises:
-        GraderError: the process could not be started, or something outside killed it; that says nothing about the
-            program.
+        GraderError: the process could not be started or prepared, or something outside killed it; that says nothing
+            about the program.
     """
     token = secrets.token_hex(16)
     reader, writer = os.pipe()
@@ -61,16 +74,27 @@ def run_python(program: str, limits: ProgramLimits) -> ProgramResult:
     try:
         with tempfile.TemporaryDirectory(prefix="trinity-program-") as directory:
             ended = _run_child(program, limits, token, writer, directory)
+        reported = b""
         with contextlib.suppress(BlockingIOError):
-            if os.read(reader, len(token) + 1) == token.encode():
-                return ProgramResult("passed", "")
-        return ended
+            reported = os.read(reader, len(_STARTED + token.encode()) + 1)
     finally:
         os.close(reader)
         os.close(writer)
+    if reported == _STARTED + token.encode():
+        return ProgramResult("passed", "")
+    return _failure(ended, limits, started=reported.startswith(_STARTED))
 
 
-def _run_child(program: str, limits: ProgramLimits, token: str, writer: int, directory: str) -> ProgramResult:
+@dataclass(frozen=True)
+class _Ended:
+    """A child process that is over; ``cpu_s`` is None when it had to be ended at the wall limit."""
+
+    status: int
+    cpu_s: float | None
+    last_line: str
+
+
+def _run_child(program: str, limits: ProgramLimits, token: str, writer: int, directory: str) -> _Ended:
     arguments = [token, str(writer), str(limits.cpu_s), str(limits.memory_mib << 20), str(limits.file_mib << 20)]
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as errors:
         source.write(program.encode("utf-8", "surrogatepass"))
@@ -95,16 +119,22 @@ def _run_child(program: str, limits: ProgramLimits, token: str, writer: int, dir
                 os.killpg(child.pid, signal.SIGKILL)
             if child.returncode is None:
                 child.wait()
-        errors.seek(max(0, errors.seek(0, os.SEEK_END) - limits.error_bytes))
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - ERROR_BYTES))
         text = errors.read().decode("utf-8", "replace").strip()
-    if cpu_s is None:
+    return _Ended(child.returncode, cpu_s, text.splitlines()[-1] if text else "")
+
+
+def _failure(ended: _Ended, limits: ProgramLimits, *, started: bool) -> ProgramResult:
+    if ended.cpu_s is None:
         return ProgramResult("timeout", f"did not end within {limits.wall_s} s")
-    at_limit = cpu_s >= 0.9 * limits.cpu_s  # the kernel's clock ticks; the usage it reports may lie just below
-    if child.returncode == -signal.SIGXCPU or (child.returncode == -signal.SIGKILL and at_limit):
+    if not started:
+        raise GraderError(f"the sandbox could not start: {ended.last_line or f'it ended with status {ended.status}'}")
+    at_limit = ended.cpu_s >= 0.9 * limits.cpu_s  # the kernel's clock ticks; the usage it reports may lie just below
+    if ended.status == -signal.SIGXCPU or (ended.status == -signal.SIGKILL and at_limit):
         return ProgramResult("timeout", f"used its {limits.cpu_s} s of CPU time")
-    if child.returncode == -signal.SIGKILL:
+    if ended.status == -signal.SIGKILL:
         raise GraderError("the process was killed from outside while it ran a program; grade again")
-    return ProgramResult("failed", text.splitlines()[-1] if text else f"left early with status {child.returncode}")
+    return ProgramResult("failed", ended.last_line or f"left early with status {ended.status}")
 
 
 def _wait(child: subprocess.Popen[bytes], wall_s: float) -> float | None:

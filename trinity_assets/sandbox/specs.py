@@ -12,7 +12,7 @@ Positive = Annotated[int, Field(gt=0)]
 
 
 class ProgramLimits(Spec):
-    """Limits of one program: CPU and wall seconds, MiB of address space, MiB of any one file, bytes of its error text.
+    """Limits of one program: CPU and wall seconds, MiB of address space, MiB of any one file.
 
     CPU time decides; the wall limit is wider, so that a busy machine does not turn a right program into a wrong one.
     """
@@ -21,4 +21,3 @@ class ProgramLimits(Spec):
     wall_s: Positive = 60
     memory_mib: Positive = 1024
     file_mib: Positive = 16
-    error_bytes: Positive = 2000

@@ -57,11 +57,12 @@ def write_table(
     return store.put(buffer.getvalue())
 
 
-def read_table(store: ArtifactStore, kind: str, sha256: str) -> Table:
-    """Read a table back, refusing one of another kind.
+def read_table(store: ArtifactStore, kind: str, sha256: str, expected_spec: Mapping[str, Any] | None = None) -> Table:
+    """Read a table back, refusing one of another kind or, where one is expected, of another spec.
 
     Raises:
-        ArtifactError: missing, damaged, not a table of this project, or of another ``kind``.
+        ArtifactError: missing, damaged, not a table of this project, of another ``kind``, or made from another spec;
+            the message names the fields that differ.
     """
     data = store.get(sha256)
     try:
@@ -72,4 +73,20 @@ def read_table(store: ArtifactStore, kind: str, sha256: str) -> Table:
     header: dict[str, Any] = json.loads(metadata) if metadata else {"kind": "no table of this project"}
     if header["kind"] != kind:
         raise ArtifactError(f"artifact {sha256[:12]} holds {header['kind']}, expected {kind}")
+    if expected_spec is not None:
+        differences = spec_differences(header["spec"], json.loads(canonical_json(dict(expected_spec))))
+        if differences:
+            raise ArtifactError(
+                f"the {kind} in artifact {sha256[:12]} were made from other settings than the catalog's: "
+                f"{'; '.join(differences)}. Build that asset first"
+            )
     return Table(table.to_pandas(), header["spec"], header["inputs"], sha256)
+
+
+def spec_differences(found: Any, expected: Any, path: str = "") -> list[str]:
+    """Where two specs (JSON values) differ, as ``sampling.max_tokens: 512 -> 768``."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        names = sorted(found.keys() | expected.keys())
+        inner = [spec_differences(found.get(n), expected.get(n), f"{path}.{n}" if path else n) for n in names]
+        return [difference for differences in inner for difference in differences]
+    return [] if found == expected else [f"{path}: {json.dumps(found)} -> {json.dumps(expected)}"]

@@ -1,19 +1,19 @@
 """Asking a worker what is missing: concurrent, paced, retried, and written down call by call.
 
 The first question goes alone, so that a bad key or a wrong URL costs one call and not one per slot. A fatal outcome,
-a provider that stays down or one that asks for a long rest ends the asking: no call starts after it, those under way
-finish and are kept.
+a provider that stays down, one that asks for a long rest, or an error ends the asking: no call starts after it, those
+under way finish and are kept.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from trinity_assets.errors import TrinityError
 from trinity_assets.progress import Progress
 from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import Endpoint
@@ -86,6 +86,7 @@ async def ask_missing(
 
     Raises:
         LedgerError: an outcome could not be kept; nothing more is asked.
+        ProviderError: the endpoint could not prepare a call; nothing more is asked.
     """
     async with LedgerWriter(ledger) as writer, WorkerClient(cell.worker, endpoint) as client:
         asking = _Asking(cell, requests, endpoint, client, writer, retry, give_up_after)
@@ -114,26 +115,25 @@ class _Asking:
         self._progress = Progress(logger, cell.label, len(requests), "answers")
         self._stop = asyncio.Event()
         self._unanswered_in_a_row = 0
+        self._error: Exception | None = None
         self._tally = Tally()
 
     async def run(self) -> Tally:
-        first = next(self._waiting, None)
-        if first is not None:
-            await self._settle(first)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._concurrency):
-                    group.create_task(self._take_turns())
-        except ExceptionGroup as errors:
-            for error in errors.exceptions:
-                if isinstance(error, TrinityError):
-                    raise error from None
-            raise
+        await self._take_turns(most=1)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._concurrency):
+                group.create_task(self._take_turns())
+        if self._error is not None:
+            raise self._error
         return self._tally
 
-    async def _take_turns(self) -> None:
-        for request in self._until_stopped():
-            await self._settle(request)
+    async def _take_turns(self, most: int | None = None) -> None:
+        for request in itertools.islice(self._until_stopped(), most):
+            try:
+                await self._settle(request)
+            except Exception as error:  # raised again once the calls under way, which are paid for, have been kept
+                self._error = self._error or error
+                self._end(f"{type(error).__name__}: {error}")
 
     def _until_stopped(self) -> Iterator[AnswerRequest]:
         while not self._stop.is_set():

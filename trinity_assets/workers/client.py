@@ -24,6 +24,7 @@ class WorkerClient:
         self._price = worker.price
         self._timeout_s = endpoint.timeout_s
         self._arguments = _arguments(worker, endpoint)
+        self._secrets = (endpoint.key,) if endpoint.key else ()
         self._turn = endpoint.turn
 
     async def __aenter__(self) -> Self:
@@ -36,6 +37,9 @@ class WorkerClient:
         """Ask once: exactly one HTTP request, whatever comes back.
 
         The SDK's ``timeout`` bounds each read; a body that drips lasts for ever under it. ``wait_for`` bounds the call.
+
+        Raises:
+            ProviderError: what must surround the call (the endpoint's ``turn``) cannot be had; no request was made.
         """
         async with self._turn(messages) as body_fields:
             return await self._call(messages, body_fields)
@@ -50,9 +54,10 @@ class WorkerClient:
                 self._litellm.acompletion(messages=messages, **arguments), self._timeout_s
             )
         except Exception as error:  # the classification lets bugs through
-            outcome = classify_error(error)
+            outcome = classify_error(error, self._secrets)
         else:
-            outcome = priced(classify_response(response), self._price, response._hidden_params.get("response_cost"))
+            outcome = classify_response(response, self._secrets)
+            outcome = priced(outcome, self._price, response._hidden_params.get("response_cost"))
         return dataclasses.replace(outcome, latency_s=time.monotonic() - started)
 
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from trinity_assets.distributions import DistributionError, distribution_file
-from trinity_assets.errors import ProviderError
+from trinity_assets.errors import DistributionError, ProviderError
+from trinity_assets.files import distribution_file
 from trinity_assets.workers.specs import EmbeddedProvider
 
 logger = logging.getLogger(__name__)

@@ -55,7 +55,7 @@ def _embedded_endpoint(worker: WorkerSpec, provider: EmbeddedProvider) -> Iterat
     from trinity_assets.workers.embedded import serve
 
     with serve(provider) as url:
-        limits, turn = Limits(concurrency=provider.slots), SharedPrefixes(url, provider.slots).turn
+        limits, turn = Limits(concurrency=provider.slots), SharedPrefixes(url, provider.slots, EMBEDDED_TIMEOUT_S).turn
         yield Endpoint(f"openai/{worker.model}", "openai", f"{url}/v1", NO_KEY, EMBEDDED_TIMEOUT_S, limits, turn)
 
 
@@ -95,5 +95,5 @@ def _key(provider: LiteLLMProvider, model: str) -> str | None:
 def _missing(provider: LiteLLMProvider, variable: str) -> MissingKeyError:
     return MissingKeyError(
         f"provider {provider.name} needs {variable}, which is not set in the environment. No call was made; set it and "
-        "run again, or retire the provider's workers in the catalog"
+        "run again, or leave its workers out of the pools"
     )

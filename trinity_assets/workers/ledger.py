@@ -1,4 +1,4 @@
-"""The ledger: every call that was made and every answer that was paid for, in one SQL database.
+"""The ledger: every call that was made and every answer that was paid for, in one SQLite file.
 
 ``calls`` is append-only, one row per HTTP request. ``answers`` holds one row per settled request, keyed by the digest
 of the whole request. A call and its answer are one transaction, so neither exists without the other. Several
@@ -10,15 +10,15 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from trinity_assets.errors import LedgerError
@@ -31,7 +31,7 @@ OPENING_TIMEOUT_S = 10.0
 """How long to wait while another process creates the database; SQLite's busy timeout does not cover that."""
 
 _LOOKUP = 500
-"""Digests per query, below every database's limit on bound values."""
+"""Digests per query, below SQLite's limit on bound values."""
 
 _WRITING = "ledger_writing"
 """The execution option of a transaction that writes."""
@@ -78,9 +78,6 @@ ANSWERS = sa.Table(
     *_asked(),
     sa.Column("text", sa.String),
 )
-
-_INSERT: dict[str, Callable[[sa.Table], Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-"""The databases that know INSERT ... ON CONFLICT DO NOTHING, with their spelling of it."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +138,10 @@ class Entry:
 
 
 class Ledger:
-    """The ledger at a SQLAlchemy ``url``, created with its directory when it does not exist.
+    """The ledger at ``url`` (``sqlite:///<path>``), created with its directory when it does not exist.
 
-    With SQLite every commit survives the death of the process at any moment (write-ahead log, synchronous=NORMAL);
-    a power failure may take the last commits with it, never the database.
+    Every commit survives the death of the process at any moment (write-ahead log, synchronous=NORMAL); a power failure
+    may take the last commits with it, never the database.
 
     Raises:
         LedgerError: the database cannot be opened or created.
@@ -172,53 +169,29 @@ class Ledger:
         Raises:
             LedgerError: the ledger cannot be read.
         """
-        columns = [ANSWERS.c[field.name] for field in fields(SettledAnswer)]
+        query = sa.select(*(ANSWERS.c[field.name] for field in fields(SettledAnswer)))
+        wanted = list(dict.fromkeys(digests))
         found: dict[str, SettledAnswer] = {}
-        for row in self._look_up(sa.select(*columns), ANSWERS.c.request_digest, digests):
-            found[row["request_digest"]] = SettledAnswer(**{**row, "status": Status(row["status"])})
+        with self._translated("read"), self._engine.connect() as connection:
+            for start in range(0, len(wanted), _LOOKUP):
+                chunk = query.where(ANSWERS.c.request_digest.in_(wanted[start : start + _LOOKUP]))
+                for row in connection.execute(chunk).mappings():
+                    found[row["request_digest"]] = SettledAnswer(**{**row, "status": Status(row["status"])})
         return found
 
-    def failures(self, digests: Iterable[str]) -> dict[str, Call]:
-        """The last failed call of each of ``digests`` that has no answer: why it is missing.
-
-        Raises:
-            LedgerError: the ledger cannot be read.
-        """
-        columns = [CALLS.c[field.name] for field in fields(Call)]
-        unanswered = ~sa.exists().where(ANSWERS.c.request_digest == CALLS.c.request_digest)
-        query = sa.select(*columns).where(unanswered).order_by(CALLS.c.id)
-        return {
-            row["request_digest"]: Call(**{**row, "status": Status(row["status"])})
-            for row in self._look_up(query, CALLS.c.request_digest, digests)
-        }
-
-    def record(self, call: Call, text: str | None = None) -> None:
-        """Keep one call, and its answer when its status is settled, in one transaction.
+    def record_all(self, entries: Sequence[Entry]) -> None:
+        """Keep calls, and the answers of those whose status is settled, in one transaction.
 
         An answer that exists already, from another process, is left as it is.
 
         Raises:
-            LedgerError: the ledger cannot be written; nothing of this call was kept.
+            LedgerError: the ledger cannot be written; nothing of these calls was kept.
         """
-        self.record_all([Entry(call, text)])
-
-    def record_all(self, entries: Sequence[Entry]) -> None:
-        """:meth:`record` for several calls in one transaction."""
         answers = [row for entry in entries if (row := entry.answer_row())]
-        insert = _INSERT[self._engine.dialect.name]
         with self._translated("write"), self._writing() as connection:
             connection.execute(sa.insert(CALLS), [asdict(entry.call) for entry in entries])
             if answers:
-                connection.execute(insert(ANSWERS).on_conflict_do_nothing(), answers)
-
-    def _look_up(
-        self, query: sa.Select[Any], column: sa.Column[Any], digests: Iterable[str]
-    ) -> Iterator[dict[str, Any]]:
-        wanted = list(dict.fromkeys(digests))
-        with self._translated("read"), self._engine.connect() as connection:
-            for start in range(0, len(wanted), _LOOKUP):
-                chunk = query.where(column.in_(wanted[start : start + _LOOKUP]))
-                yield from (dict(row) for row in connection.execute(chunk).mappings())
+                connection.execute(sqlite.insert(ANSWERS).on_conflict_do_nothing(), answers)
 
     def _create(self) -> None:
         """Create what is missing. IF NOT EXISTS under a write lock: two processes may do it at once."""
@@ -254,15 +227,17 @@ class Ledger:
 def _engine(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
-        if parsed.get_backend_name() not in _INSERT:
-            raise LedgerError(f"the ledger's URL {url!r} names no supported database: use {' or '.join(_INSERT)}")
-        if parsed.get_backend_name() != "sqlite":
-            return sa.create_engine(parsed, pool_pre_ping=True)
+    except ArgumentError:
+        raise LedgerError("the ledger's URL is not a SQLAlchemy URL; use sqlite:///<path>") from None
+    shown = parsed.render_as_string(hide_password=True)
+    if parsed.get_backend_name() != "sqlite" or parsed.host:
+        raise LedgerError(f"the ledger's URL {shown} names no file; use sqlite:///<path>")
+    try:
         if parsed.database and parsed.database != ":memory:":
             Path(parsed.database).absolute().parent.mkdir(parents=True, exist_ok=True)
         engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_TIMEOUT_S})
     except (SQLAlchemyError, OSError) as error:
-        raise LedgerError(f"cannot open the ledger {url!r}: {error}") from error
+        raise LedgerError(f"cannot open the ledger {shown}: {error}") from error
     event.listen(engine, "connect", _prepare_connection)
     event.listen(engine, "begin", _begin)
     return engine

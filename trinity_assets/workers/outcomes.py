@@ -6,7 +6,7 @@ is a fact about the weather, is never a score, and is asked again. Errors are re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -43,6 +43,8 @@ class Outcome:
     them; ``cost_usd`` is None when unknown and ``cost_source`` says where it comes from (``price``, ``provider``,
     ``rejected``: refused before any token was generated). ``error_class`` names why an outcome is not an answer and
     ``error`` says it in words, without keys. ``retry_after_s`` is what the provider asked for.
+
+    Texts are always encodable: half a surrogate pair, which JSON can carry and no database can keep, becomes U+FFFD.
     """
 
     status: Status
@@ -57,6 +59,16 @@ class Outcome:
     error_class: str | None = None
     error: str | None = None
     retry_after_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("text", "finish_reason", "model_returned", "error"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, _encodable(value))
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 @dataclass(frozen=True)
@@ -85,39 +97,89 @@ def _finished(*names: str) -> Callable[[_Choice], bool]:
     return lambda choice: choice.finish in names or (choice.native_finish or "").lower() in names
 
 
+def _reason(choice: _Choice) -> str:
+    return f"finish reason {choice.native_finish or choice.finish}"
+
+
+BROKE_OFF = (
+    "error",
+    "abort",
+    "aborted",
+    "cancelled",
+    "canceled",
+    "timeout",
+    "time_limit",
+    "network_error",
+    "insufficient_system_resource",
+    "malformed_response",
+)
+"""How providers (in lower case) say that they did not finish: SGLang, watsonx, Zhipu, DeepSeek, Gemini, gateways."""
+
+ASKED_FOR_A_TOOL = (
+    "tool_calls",
+    "function_call",
+    "tool_call",
+    "tool_use",
+    "malformed_function_call",
+    "unexpected_tool_call",
+    "too_many_tool_calls",
+)
+"""The model called a tool, in good form or bad, although it was offered none."""
+
+ENDED_WELL = (
+    "stop",
+    "eos",
+    "eos_token",
+    "eos_found",
+    "end_turn",
+    "stop_sequence",
+    "stop_token",
+    "endoftext",
+    "complete",
+    "completed",
+    "finished",
+    "done",
+    "succeeded",
+)
+"""How providers (in lower case) say that the model came to its end by itself."""
+
+
+def _ended_well(choice: _Choice) -> bool:
+    """litellm calls every finish reason that it does not know ``stop``: the provider's own word is the one to trust."""
+    return choice.finish in ENDED_WELL and (choice.native_finish or "stop").lower() in ENDED_WELL
+
+
 RESPONSE_RULES: tuple[ResponseRule, ...] = (
     # litellm maps a generation that broke upstream to "stop" and leaves the error in the provider's own fields.
     ResponseRule(
         Status.FAILED_TRANSIENT,
         "mid_generation_error",
-        lambda choice: bool(choice.provider_error) or _finished("error")(choice),
-        lambda choice: redact(str(choice.provider_error)) if choice.provider_error else "finish reason error",
+        lambda choice: bool(choice.provider_error),
+        lambda choice: str(choice.provider_error),
     ),
-    ResponseRule(
-        Status.REFUSED,
-        "refusal",
-        lambda choice: bool(choice.refusal),
-        lambda choice: redact(choice.refusal or ""),
-    ),
+    ResponseRule(Status.FAILED_TRANSIENT, "mid_generation_error", _finished(*BROKE_OFF), _reason),
+    ResponseRule(Status.REFUSED, "refusal", lambda choice: bool(choice.refusal), lambda choice: choice.refusal),
     ResponseRule(Status.REFUSED, "content_filter", _finished("content_filter", "safety", "refusal")),
     ResponseRule(Status.TRUNCATED, "token_limit", _finished("length", "max_tokens")),
-    ResponseRule(Status.NO_ANSWER, "no_content", lambda choice: not (choice.text or "").strip()),
-    ResponseRule(Status.ANSWERED, None, _finished("stop", "eos")),
+    ResponseRule(Status.NO_ANSWER, "finish_reason", _finished(*ASKED_FOR_A_TOOL), _reason),
+    # A word that nobody knows must not become a score, which is for ever; a failure is seen, and can be taught here.
     ResponseRule(
-        Status.NO_ANSWER,
-        "finish_reason",
-        lambda choice: True,
-        lambda choice: f"finish reason {choice.finish}",
+        Status.FAILED_TRANSIENT,
+        "unknown_finish_reason",
+        lambda choice: not _ended_well(choice),
+        lambda choice: f"{_reason(choice)}, which says neither that the answer is whole nor why it is not",
     ),
+    ResponseRule(Status.NO_ANSWER, "no_content", lambda choice: not (choice.text or "").strip()),
+    ResponseRule(Status.ANSWERED, None, lambda choice: True),
 )
 """The first rule that holds decides; the last one always holds."""
 
 
-def classify_response(response: Any) -> Outcome:
+def classify_response(response: Any, secrets: Iterable[str] = ()) -> Outcome:
     """Read a litellm ``ModelResponse`` that raised nothing; an HTTP 200 is not yet an answer.
 
-    An empty list of choices is ``no_answer``: the provider completed the request and had nothing to say. Usage of
-    zero tokens means that the provider did not count.
+    An empty list of choices is a failure: the protocol promises one choice, and nothing in it says why there is none.
+    Usage of zero tokens means that the provider did not count. ``secrets`` appear in no error.
     """
     usage = getattr(response, "usage", None)
     seen: dict[str, Any] = {
@@ -126,15 +188,16 @@ def classify_response(response: Any) -> Outcome:
         "output_tokens": getattr(usage, "completion_tokens", None) if getattr(usage, "total_tokens", None) else None,
     }
     if not response.choices:
-        return Outcome(Status.NO_ANSWER, error_class="no_choices", error="the response holds no choices", **seen)
+        return Outcome(Status.FAILED_TRANSIENT, error_class="no_choices", error="the response holds no choices", **seen)
     choice = _choice(response.choices[0])
     rule = next(rule for rule in RESPONSE_RULES if rule.holds(choice))
+    error = rule.error(choice)
     return Outcome(
         rule.status,
         text=choice.text,
         finish_reason=choice.finish,
         error_class=rule.error_class,
-        error=rule.error(choice),
+        error=redact(error, secrets) if error else None,
         **seen,
     )
 

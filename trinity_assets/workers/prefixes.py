@@ -20,14 +20,16 @@ from trinity_assets.errors import ProviderError
 from trinity_assets.spec import digest
 from trinity_assets.workers.specs import Messages
 
-TIMEOUT_S = 600.0
-
 
 class SharedPrefixes:
-    """The slots of a server at ``url`` (without ``/v1``), each lent to one question at a time."""
+    """The slots of a server at ``url`` (without ``/v1``), each lent to one question at a time.
 
-    def __init__(self, url: str, slots: int) -> None:
+    ``timeout_s`` bounds each request that prepares a slot.
+    """
+
+    def __init__(self, url: str, slots: int, timeout_s: float) -> None:
         self._url = url
+        self._timeout_s = timeout_s
         self._free = list(range(slots))
         self._saved: dict[str, str | None] = {}
         self._computing = asyncio.Lock()
@@ -69,7 +71,7 @@ class SharedPrefixes:
             self._url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310 - the same
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as response:  # noqa: S310 - the same
                 reply: dict[str, Any] = json.load(response)
         except (urllib.error.URLError, TimeoutError, ValueError) as error:
             raise ProviderError(f"the embedded server cannot prepare a slot ({path}): {error}") from error

@@ -7,6 +7,7 @@ bodies as status 500, a missing key as status 500, and an exhausted quota as 429
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -136,8 +137,8 @@ _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*Error: )+")
 _LIBRARIES = ("litellm", "openai", "httpx", "aiohttp")
 
 
-def classify_error(error: Exception) -> Outcome:
-    """The outcome that ``error`` means.
+def classify_error(error: Exception, secrets: Iterable[str] = ()) -> Outcome:
+    """The outcome that ``error`` means; ``secrets`` are not in it.
 
     Raises:
         Exception: ``error`` itself when no provider can have caused it: that is a bug.
@@ -152,7 +153,7 @@ def classify_error(error: Exception) -> Outcome:
     return Outcome(
         rule.status,
         error_class=rule.name,
-        error=redact(_CLASS_NAMES.sub("", str(error))),
+        error=redact(_CLASS_NAMES.sub("", str(error)), secrets),
         cost_usd=0.0 if rule.rejected else None,
         cost_source="rejected" if rule.rejected else None,
         retry_after_s=retry_after_s(error),

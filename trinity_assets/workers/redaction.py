@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 MAX_LENGTH = 500
 """Characters kept of an error text; providers answer with whole web pages and tracebacks."""
@@ -11,25 +12,28 @@ MAX_LENGTH = 500
 MARK = "[redacted]"
 _SECRET_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 _SHORTEST_SECRET = 8
+"""Characters; what is shorter is no key, and would take words out of every text."""
 _LOOKS_SECRET = re.compile(r"\b(?:sk|pk|nvapi|gsk|xai|hf|r8|key)[-_][A-Za-z0-9_\-*.]{6,}|(?i:\bbearer\s+)[^\s\"',]+")
 
 
-def redact(text: str) -> str:
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` on one line, at most ``MAX_LENGTH`` characters, without tracebacks and without anything like a key.
 
-    A key is the value of an environment variable whose name ends in KEY, TOKEN, SECRET or PASSWORD, or what looks
-    like one (``sk-...``, ``Bearer ...``).
+    A key is any of ``secrets``, the value of an environment variable whose name ends in KEY, TOKEN, SECRET or PASSWORD,
+    or what looks like one (``sk-...``, ``Bearer ...``).
     """
     text = text.split("Traceback (most recent call last)")[0]
-    for secret in _secrets():
+    for secret in _longest_first([*secrets, *_environment()]):
         text = text.replace(secret, MARK)
     text = " ".join(_LOOKS_SECRET.sub(MARK, text).split())
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
 
 
-def _secrets() -> list[str]:
-    """The longest first, so that no secret survives in part because it contains another."""
-    values = {
-        value for name, value in os.environ.items() if _SECRET_NAMES.search(name) and len(value) >= _SHORTEST_SECRET
-    }
-    return sorted(values, key=len, reverse=True)
+def _environment() -> list[str]:
+    return [value for name, value in os.environ.items() if _SECRET_NAMES.search(name)]
+
+
+def _longest_first(secrets: Iterable[str]) -> list[str]:
+    """So that no secret survives in part because it contains another."""
+    values = {secret.strip() for secret in secrets}
+    return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)

@@ -22,11 +22,12 @@ class AnswerRequest:
 def answer_requests(worker: WorkerSpec, prompts: Mapping[str, str], epoch: int) -> list[AnswerRequest]:
     """The requests of ``worker`` for ``prompts`` (task id -> rendered prompt), in task order, samples from 0 up."""
     requests = []
+    provider = worker.provider.identity()
     for task_id, prompt in prompts.items():
         messages = worker.prompt.messages(prompt)
         for sample in range(worker.samples):
             identity = {
-                "provider": worker.provider.identity(),
+                "provider": provider,
                 "model": worker.model,
                 "messages": messages,
                 "sampling": worker.sampling.parameters(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 from typing import Annotated, Any, Literal, Self
 
@@ -110,12 +111,24 @@ class EmbeddedProvider(Spec):
 
     @property
     def parallel_steps(self) -> int:
-        """How many steps may serve this model at once on this machine: together they use its cores."""
+        """How many steps may serve this model at once on this machine: as many as together use its cores.
+
+        Two runs of the same cell may then ask the same question at once, which costs nothing but time.
+        """
         return max(1, (os.cpu_count() or 1) // self.threads)
 
-    def identity(self) -> dict[str, str]:
-        """What identifies the answers: here the file is the model."""
-        return {"name": self.name, "package": self.package, "file": self.file}
+    def identity(self) -> dict[str, str | int]:
+        """What identifies the answers: the file, whose bytes a version fixes, and the context, which some exceed.
+
+        The version is "missing" where the package is not installed: definitions load there, answers cannot be made.
+        """
+        return {
+            "name": self.name,
+            "package": self.package,
+            "version": _installed_version(self.package),
+            "file": self.file,
+            "context": self.context,
+        }
 
 
 class LiteLLMProvider(Spec):
@@ -138,9 +151,16 @@ class LiteLLMProvider(Spec):
         """How many steps may ask this provider at once: one, which then keeps all of its limits."""
         return 1
 
-    def identity(self) -> dict[str, str]:
+    def identity(self) -> dict[str, str | int]:
         """What identifies the answers: the name. The URL, the key and the limits may change under it."""
         return {"name": self.name}
+
+
+def _installed_version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"
 
 
 ProviderSpec = Annotated[EmbeddedProvider | LiteLLMProvider, Field(discriminator="kind")]
@@ -159,11 +179,10 @@ class WorkerSpec(Spec):
     prompt: PromptStyle
     sampling: Sampling
     price: Price | None = None
-    status: Literal["active", "canary", "retired"] = "active"
     samples: int = Field(default=1, gt=0)
 
     def answer_identity(self) -> dict[str, Any]:
-        """Everything an answer depends on; names of styles, prices, limits, URLs, keys and status are not in it."""
+        """Everything an answer depends on; names of styles, prices, limits, URLs and keys are not in it."""
         return {
             "provider": self.provider.identity(),
             "model": self.model,

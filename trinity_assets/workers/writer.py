@@ -1,5 +1,6 @@
 """Writing to the ledger beside the event loop: one thread, one commit for whatever has arrived, nothing waits longer.
 
+A commit that fails is made again entry by entry, so that only what cannot be kept is lost.
 An awaited :meth:`LedgerWriter.write` returns after the commit, so what a caller counts as done survives ``kill -9``.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from collections.abc import Sequence
 from typing import Self
 
 from trinity_assets.workers.ledger import Entry, Ledger
@@ -53,13 +55,18 @@ class LedgerWriter:
             batch, open_for_more = self._next_batch()
             if not batch:
                 continue
-            error: Exception | None = None
-            try:
-                self._ledger.record_all([entry for entry, _ in batch])
-            except Exception as caught:  # every kind belongs to whoever waits for the commit, none to this thread
-                error = caught
-            for _, committed in batch:
-                self._loop.call_soon_threadsafe(_resolve, committed, error)
+            error = self._commit(batch)
+            for pending in batch:
+                # One entry that cannot be kept must not take the others, which are paid for, with it.
+                own = self._commit([pending]) if error and len(batch) > 1 else error
+                self._loop.call_soon_threadsafe(_resolve, pending[1], own)
+
+    def _commit(self, batch: Sequence[_Pending]) -> Exception | None:
+        try:
+            self._ledger.record_all([entry for entry, _ in batch])
+        except Exception as error:  # every kind belongs to whoever waits for the commit, none to this thread
+            return error
+        return None
 
     def _next_batch(self) -> tuple[list[_Pending], bool]:
         """What has arrived by now, waiting only for the first; and whether more may come."""

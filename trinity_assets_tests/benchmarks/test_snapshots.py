@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trinity_assets.benchmarks.near_duplicates import near_duplicate_groups
+from trinity_assets.benchmarks import snapshots, specs
 from trinity_assets.benchmarks.snapshots import rendered_prompts, take_snapshot
 from trinity_assets.benchmarks.sources import read_rows, source_version
 from trinity_assets.benchmarks.specs import FieldMapping, FileSource, PackageSource, SnapshotSpec
@@ -91,6 +93,41 @@ def test_identities_tell_what_decides_each_table() -> None:
     assert base.asked_identity("v") != base.asked_identity("w")
 
 
+def test_the_version_of_the_code_decides_both_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = spec().asked_identity("v"), spec().gold_identity("v")
+    monkeypatch.setattr(specs, "SNAPSHOT_VERSION", specs.SNAPSHOT_VERSION + 1)
+    assert spec().asked_identity("v") != before[0]
+    assert spec().gold_identity("v") != before[1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("answer", float("nan"), "Out of range float values are not JSON compliant"),
+        ("answer", [float("inf")], "Out of range float values are not JSON compliant"),
+        ("hint", datetime.date(2024, 1, 31), "Object of type date is not JSON serializable"),
+        ("hint", b"count", "Object of type bytes is not JSON serializable"),
+        ("question", "half a \ud83d", "surrogates not allowed"),
+        ("id", "half a \ud83d", "surrogates not allowed"),
+    ],
+)
+def test_a_value_that_is_not_json_is_a_fault_of_its_row(
+    field: str, value: object, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [ROWS[0], ROWS[1] | {field: value}, ROWS[2] | {"unused": float("nan")}]
+    monkeypatch.setattr(snapshots, "read_rows", lambda source, directory: rows)
+    with pytest.raises(TaskSourceError, match="1 rows are not tasks") as caught:
+        take_snapshot(spec(), tmp_path)
+    assert f"row 1: field {field!r} cannot be kept as JSON: " in str(caught.value)
+    assert problem in str(caught.value)
+
+
+def test_a_date_may_name_a_category(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [ROWS[0] | {"category": datetime.date(2024, 1, 31)}]
+    monkeypatch.setattr(snapshots, "read_rows", lambda source, directory: rows)
+    assert take_snapshot(spec(), tmp_path).tasks["category"].tolist() == ["2024-01-31"]
+
+
 def test_every_faulty_row_is_named(tmp_path: Path) -> None:
     write(
         tmp_path,
@@ -109,6 +146,18 @@ def test_unreadable_lines_are_named(tmp_path: Path) -> None:
     (tmp_path / "tasks.jsonl").write_text('{"id": 1}\nnot json\n[1]\n')
     with pytest.raises(TaskSourceError, match=r"line 2: .*; line 3: not a JSON object"):
         read_rows(FileSource(kind="file", path="tasks.jsonl"), tmp_path)
+
+
+def test_a_damaged_archive_is_an_error_that_names_it(tmp_path: Path) -> None:
+    write(tmp_path, ROWS, "tasks.jsonl.gz")
+    whole = (tmp_path / "tasks.jsonl.gz").read_bytes()
+    damaged = whole[:10] + b"\xff" * 8 + whole[18:]
+    with pytest.raises(zlib.error):
+        gzip.decompress(damaged)
+    for data in (damaged, whole[:-9], b"no archive"):
+        (tmp_path / "tasks.jsonl.gz").write_bytes(data)
+        with pytest.raises(TaskSourceError, match=r"cannot read .*tasks\.jsonl\.gz"):
+            read_rows(FileSource(kind="file", path="tasks.jsonl.gz"), tmp_path)
 
 
 def test_an_absent_file_or_package_is_an_error_and_a_version(tmp_path: Path) -> None:
@@ -136,21 +185,3 @@ def test_humaneval_comes_out_of_its_package(tmp_path: Path) -> None:
     assert len(rows) == 164
     assert rows[0]["task_id"] == "HumanEval/0"
     assert rows[0]["entry_point"] == "has_close_elements"
-
-
-def test_near_duplicates_share_the_group_of_the_earliest() -> None:
-    long = (
-        "Natalia sold clips to 48 of her friends in April and then she sold half as many clips in May, how many in all"
-    )
-    questions = [
-        long,
-        "Something else entirely, with more than five words in it",
-        long + "?",
-        "Short one",
-        "short  ONE",
-    ]
-    assert near_duplicate_groups(questions) == [0, 1, 0, 3, 3]
-
-
-def test_a_changed_number_in_a_short_question_is_another_task() -> None:
-    assert near_duplicate_groups(["What is 3 plus 5?", "What is 3 plus 6?"]) == [0, 1]

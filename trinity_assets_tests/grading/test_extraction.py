@@ -1,13 +1,6 @@
 """Each way in which a right answer is known to be misread, with the reading that is right."""
 
-import gzip
-import json
-import subprocess
-import sys
-import textwrap
-from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,27 +8,12 @@ import pytest
 from trinity_assets.grading.extraction import (
     Extraction,
     clean_completion,
-    extract_code,
     extract_number,
     extract_short_answer,
     normalize_short_answer,
 )
 
-SharedData = Callable[[str], Path]
-
 NUMBER_CASES = 29
-CODE_CASES = 35
-
-
-@pytest.fixture(scope="module")
-def grading_cases(shared_data: SharedData) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in shared_data("grading_cases.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.fixture(scope="module")
-def humaneval(shared_data: SharedData) -> dict[str, dict[str, str]]:
-    with gzip.open(shared_data("humaneval/HumanEval.jsonl.gz"), "rt", encoding="utf-8") as lines:
-        return {task["task_id"]: task for task in map(json.loads, lines)}
 
 
 class TestCleaning:
@@ -207,88 +185,3 @@ class TestShortAnswers:
     )
     def test_normalizing_folds_what_changes_no_answer(self, text: str, normal: str):
         assert normalize_short_answer(text) == normal
-
-
-ADD_PROMPT = 'import math\n\n\ndef add(x: int, y: int):\n    """Add two numbers."""\n'
-
-
-def call_add(program: str | None) -> Any:
-    assert program is not None
-    namespace: dict[str, Any] = {"__name__": "candidate"}
-    exec(program, namespace)  # noqa: S102 - the programs of this file, spelled out below
-    return namespace["add"](2, 3)
-
-
-class TestCode:
-    @pytest.mark.parametrize(
-        ("completion", "rule"),
-        [
-            ("```\ndef add(x, y):\n    return x + y\n```", "fenced"),
-            ("~~~py\ndef add(x, y):\n    return x + y\n~~~", "fenced"),
-            ("1. So:\n\n   ```Python3\n   def add(x, y):\n       return x + y\n   ```\n", "fenced"),
-            ("```python\ndef add(x, y):\n    return x - y\n```\nor\n```python\nprint(add(2, 3))\n```", "fenced"),
-            ("```python\ndef add(x, y):\n    return x + y\n\ndef half(", "fenced"),
-            ("```python\nHere you go:\ndef add(x, y):\n    return x + y\n```", "fenced"),
-            ("```python\nfrom __future__ import annotations\ndef add(x: No, y):\n    return x + y\n```", "fenced"),
-            ("def add(x, y):\n    return x + y\n```\nI hope it helps.", "unfenced"),
-            ("Of course!\n\ndef add(x, y):\n    return x + y\n\nIt adds.", "unfenced"),
-            ("import operator\n\ndef add(x, y):\n    return operator.add(x, y)", "unfenced"),
-            ("    return x + y", "body"),
-            ("    return x + y\n\nIt adds them.", "body"),
-            ("```python\n    return x + y\n```", "body"),
-            ("    return _plus(x, y)\n\n\ndef _plus(a, b):\n    return math.floor(a + b)\n\ndef add(", "body"),
-            ("return x + y", "body"),
-        ],
-    )
-    def test_finds_the_program(self, completion: str, rule: str):
-        found = extract_code(completion, ADD_PROMPT, "add")
-        assert found.rule == rule
-        assert call_add(found.value) == (-1 if "x - y" in completion else 5)
-
-    def test_the_last_defining_block_wins_and_a_rejected_draft_is_ambiguous(self):
-        blocks = [f"```python\ndef add(x, y):\n    return x {sign} y\n```" for sign in "-+"]
-        found = extract_code("\nThat is wrong. Better:\n".join(blocks), ADD_PROMPT, "add")
-        assert call_add(found.value) == 5
-        assert found.ambiguous
-
-    def test_a_signature_alone_is_completed_before_it_is_redefined(self):
-        found = extract_code("def add(x, y):\n    return x + y", "def add(x, y):\n", "add")
-        assert call_add(found.value) == 5
-        assert call_add(extract_code("    return x + y", "def add(x, y):\n", "add").value) == 5
-
-    def test_prose_in_place_of_a_prompt_is_left_out(self):
-        found = extract_code("def add(x, y):\n    return x + y\n```", "Write a function add(a, b).", "add")
-        assert found == Extraction("def add(x, y):\n    return x + y\n", "unfenced")
-
-    @pytest.mark.parametrize("completion", ["I am not able to help with that.", "def plus(x, y", "\0"])
-    def test_text_without_code_has_no_program(self, completion: str):
-        assert extract_code(completion, ADD_PROMPT, "add").value is None
-
-    def test_extracts_from_every_reported_case_a_program_with_the_right_outcome(
-        self, grading_cases: list[dict[str, Any]], humaneval: dict[str, dict[str, str]]
-    ):
-        outcomes, expected = {}, {}
-        for case in grading_cases:
-            if case["benchmark"] == "gsm8k":
-                continue
-            task = humaneval[case["gold_or_task"]] if case["benchmark"] == "humaneval" else mbpp(case["gold_or_task"])
-            program = extract_code(case["completion"], task["prompt"], task["entry_point"]).value
-            outcomes[case["id"]] = "not_pass" if program is None else outcome(program, task)
-            expected[case["id"]] = case["expected"]
-        assert outcomes == expected
-        assert len(outcomes) == CODE_CASES
-
-
-def mbpp(task: dict[str, Any]) -> dict[str, str]:
-    test = "def check(candidate):\n" + textwrap.indent("\n".join(task["tests"]), "    ")
-    return {"prompt": task["prompt"], "entry_point": task["entry_point"], "test": test}
-
-
-def outcome(program: str, task: dict[str, str]) -> str:
-    """Run a program under its task's tests; the sentinel on the last line tells a finished run from an early exit."""
-    script = f"{program}\n{task['test']}\ncheck({task['entry_point']})\nprint('all tests ran')\n"
-    try:
-        ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=5)
-    except subprocess.TimeoutExpired:
-        return "fail"
-    return "pass" if ran.stdout.endswith("all tests ran\n") else "fail"

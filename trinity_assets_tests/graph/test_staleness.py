@@ -91,7 +91,9 @@ def test_a_failed_asset_is_tried_once_and_holds_up_only_what_needs_it() -> None:
 
 
 def test_only_the_selection_is_built() -> None:
-    assert wave({ANSWERS: "stale", SOLVES: "stale"}, frozenset({SOLVES})) == [SOLVES]
+    assert wave({SOLVES: "stale", TABLE: "stale"}, frozenset({SOLVES})) == [SOLVES]
+    assert wave({ANSWERS: "stale", SOLVES: "stale"}, frozenset({SOLVES})) == []
+    assert wave({TASKS: "stale", SOLVES: "stale"}, frozenset({SOLVES})) == []
     assert wave({ANSWERS: "missing", SOLVES: "missing"}, frozenset({SOLVES})) == []
 
 

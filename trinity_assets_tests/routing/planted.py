@@ -38,7 +38,14 @@ def table_of(
     tasks = {benchmark: pd.DataFrame({"task_id": ids, "category": "all", "group": ids})}
     solves = {
         (w, benchmark): pd.DataFrame(
-            {"task_id": ids, "score": scores[:, i], "cost_usd": 0.001 * (i + 1), "latency_s": 1.0}
+            {
+                "task_id": ids,
+                "score": scores[:, i],
+                "cost_usd": 0.001 * (i + 1),
+                "latency_s": 1.0,
+                "input_tokens": 10,
+                "output_tokens": 2,
+            }
         )
         for i, w in enumerate(workers)
     }

@@ -172,7 +172,8 @@ def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
     store = ArtifactStore(str(tmp_path))
     evaluation = an_evaluation({"ridge": always(0)})
     sha, version = write_evaluation(store, evaluation, {"head": "1" * 64})
-    assert read_evaluation(store, sha) == evaluation
+    judged = read_evaluation(store, sha)
+    assert judged.evaluation == evaluation
     cheaper = tuple(result.model_copy(update={"cost_usd": 0.0}) for result in evaluation.policies)
     assert write_evaluation(store, evaluation.model_copy(update={"policies": cheaper}), {})[1] == version
     assert write_evaluation(store, evaluation.model_copy(update={"n_train": 1}), {})[1] != version

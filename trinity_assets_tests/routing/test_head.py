@@ -23,6 +23,7 @@ SPEC = HeadSpec(
     workers=(HeadRow(name="ada", digest="a"), HeadRow(name="bob", digest="b")),
     feature_spec=FEATURES,
     table_sha256="1" * 64,
+    table_version="2" * 64,
     best_single_on_train=BestSingle(worker="ada", reward=0.5),
     trainers={"ridge": TrainingRecord(settings={}, chosen={"alpha": 1.0}, reward=0.6, history=(), evaluations=5)},
 )

@@ -8,12 +8,14 @@ from trinity_assets.routing.table import (
     ROUTER_TABLE,
     align_features,
     join_table,
+    priced_costs,
     router_table_schema,
     score_matrix,
     table_data_version,
 )
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table, write_table
+from trinity_assets.workers.specs import Price
 
 TASKS = {"quiz": pd.DataFrame({"task_id": ["a", "b", "c"], "category": ["x", None, "y"], "group": ["a", "a", None]})}
 SOLVES = {
@@ -23,10 +25,19 @@ SOLVES = {
             "score": [1.0, 0.0, None, 1.0],
             "cost_usd": [0.1, 0.3, None, None],
             "latency_s": [1.0, 3.0, 5.0, None],
+            "input_tokens": [10.0, 20.0, 30.0, 30.0],
+            "output_tokens": [1.0, 3.0, 5.0, None],
         }
     ),
     ("bob", "quiz"): pd.DataFrame(
-        {"task_id": ["c", "b", "a"], "score": [0.5, None, 0.0], "cost_usd": None, "latency_s": [2.0, 2.0, 2.0]}
+        {
+            "task_id": ["c", "b", "a"],
+            "score": [0.5, None, 0.0],
+            "cost_usd": None,
+            "latency_s": [2.0, 2.0, 2.0],
+            "input_tokens": [5.0, 5.0, 5.0],
+            "output_tokens": [2.0, 2.0, None],
+        }
     ),
 }
 
@@ -43,6 +54,14 @@ def test_samples_are_averaged_and_what_is_missing_is_nan():
     assert table["cost__bob"].isna().all()
     assert table["group"].tolist() == ["a", "a", "c"]
     assert table["category"].tolist() == ["x", "", "y"]
+
+
+def test_costs_are_what_the_tokens_cost_at_the_given_prices():
+    prices = {"ada": Price(input_per_mtok=1_000_000, output_per_mtok=2_000_000), "bob": None}
+    costs = priced_costs(joined(["ada", "bob"]), ["ada", "bob"], prices)
+    np.testing.assert_array_equal(costs[:, 0], [15 + 2 * 2, 30 + 2 * 5, np.nan])
+    assert np.isnan(costs[:, 1]).all()
+    np.testing.assert_array_equal(priced_costs(joined(["ada"]), ["ada"], {})[:, 0], [0.2, np.nan, np.nan])
 
 
 def test_it_fits_its_schema_and_reads_back(tmp_path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +73,37 @@ def test_a_kill_from_outside_is_not_a_verdict() -> None:
 def test_text_that_is_no_text_is_only_a_failure() -> None:
     assert run_python("'\udce4'", LIMITS).outcome == "failed"
     assert run_python("\0", LIMITS).outcome == "failed"
+
+
+def test_a_lower_hard_limit_of_the_machine_is_kept_and_is_no_wrong_answer() -> None:
+    caller = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        "from trinity_assets.sandbox.python import run_python\n"
+        "from trinity_assets.sandbox.specs import ProgramLimits\n"
+        "program = 'import resource; assert resource.getrlimit(resource.RLIMIT_FSIZE) == (1 << 20, 1 << 20)'\n"
+        "print(run_python(program, ProgramLimits()))"
+    )
+    ran = subprocess.run([sys.executable, "-c", caller], capture_output=True, text=True, check=True)
+    assert ran.stdout == "ProgramResult(outcome='passed', reason='')\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (
+            "echo starting >&2; echo libpython3.11.so.1.0: cannot open >&2; exit 127",
+            "libpython3.11.so.1.0: cannot open",
+        ),
+        ("exit 1", "it ended with status 1"),
+    ],
+)
+def test_an_interpreter_that_does_not_start_is_no_wrong_answer(
+    script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text(f"#!/bin/sh\n{script}\n")
+    interpreter.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(interpreter))
+    with pytest.raises(GraderError) as caught:
+        run_python("x = 1", LIMITS)
+    assert str(caught.value) == f"the sandbox could not start: {reason}"

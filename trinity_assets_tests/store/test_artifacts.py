@@ -84,3 +84,12 @@ def test_a_table_of_another_kind_is_refused(store: ArtifactStore) -> None:
 def test_a_frame_that_does_not_fit_is_refused(store: ArtifactStore) -> None:
     with pytest.raises(ArtifactError, match="does not fit its columns"):
         write_table(store, "solves", pd.DataFrame({"task_id": ["a"]}), SCHEMA, {})
+
+
+def test_a_table_of_another_spec_is_refused_by_field(store: ArtifactStore) -> None:
+    frame = pd.DataFrame({"task_id": ["a"], "score": [1.0]})
+    sha256 = write_table(store, "solves", frame, SCHEMA, {"sampling": {"max_tokens": 512, "stop": ["x"]}, "model": "m"})
+    same = read_table(store, "solves", sha256, {"model": "m", "sampling": {"max_tokens": 512, "stop": ("x",)}})
+    assert same.frame["score"].tolist() == [1.0]
+    with pytest.raises(ArtifactError, match=r"sampling\.max_tokens: 512 -> 768\. Build that asset first"):
+        read_table(store, "solves", sha256, {"model": "m", "sampling": {"max_tokens": 768, "stop": ["x"]}})

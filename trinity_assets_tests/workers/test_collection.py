@@ -1,19 +1,27 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from trinity_assets.errors import IncompleteCellError, LedgerError, MissingKeyError
+from trinity_assets.errors import IncompleteCellError, LedgerError, MissingKeyError, ProviderError
+from trinity_assets.workers.asking import Cell, ask_missing
 from trinity_assets.workers.collection import collect
+from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.retrying import RetryPolicy
+from trinity_assets.workers.specs import Messages
 from trinity_assets.workers.tables import ANSWERS_SCHEMA, answers_data_version
 from trinity_assets_tests import scripted_server as play
 from trinity_assets_tests.scripted_server import ScriptedServer
@@ -105,7 +113,7 @@ def test_a_missing_key_is_named_before_any_call(
 ) -> None:
     worker = make_worker()
     monkeypatch.delenv(KEY_VARIABLE)
-    with pytest.raises(MissingKeyError, match=KEY_VARIABLE):
+    with pytest.raises(MissingKeyError, match=rf"{KEY_VARIABLE}.*or leave its workers out of the pools"):
         collect(worker, "bench", prompts(3), ledger)
     assert server.count() == 0
 
@@ -204,6 +212,33 @@ def test_a_ledger_that_cannot_be_written_ends_the_asking(
     with pytest.raises(LedgerError, match="disk full"):
         collect(make_worker(), "bench", prompts(20), ledger)
     assert server.count() == 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_turn_that_cannot_be_had_ends_the_cell_and_loses_nothing(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy, concurrency: int
+) -> None:
+    """What surrounds a call fails at the fifth: calls under way are finished and kept, and the error is told."""
+    server.delay_s = 0.1
+    begun: list[Messages] = []
+
+    @contextlib.asynccontextmanager
+    async def turn(messages: Messages) -> AsyncIterator[dict[str, Any]]:
+        begun.append(messages)
+        if len(begun) == 5:
+            raise ProviderError("no slot to be had")
+        yield {"id_slot": len(begun)}
+
+    worker = make_worker(concurrency=concurrency)
+    requests = answer_requests(worker, prompts(20), 1)
+    with open_endpoint(worker) as opened:
+        endpoint = replace(opened, turn=turn)
+        asking = ask_missing(Cell(worker, "bench", 1, "r"), requests, endpoint, ledger, retry=hasty)
+        with pytest.raises(ProviderError, match="no slot to be had"):
+            asyncio.run(asking)
+    assert len(begun) == 5 and server.count() == 4
+    assert sorted(one.body["id_slot"] for one in server.received()) == [1, 2, 3, 4]
+    assert len(ledger.settled(request.digest for request in requests)) == 4
 
 
 def test_progress_is_logged(make_worker: MakeWorker, ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:

