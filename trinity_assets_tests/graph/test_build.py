@@ -1,0 +1,441 @@
+"""What is built, in which wave, and what is asked for it, after each kind of change.
+
+A wave that a test lists is what one Dagster run materialized; a list of waves is the whole build. Assets that are not
+in it were not touched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from trinity_assets.checkpoints.directory import load_checkpoint
+from trinity_assets.defs.build import build, select
+from trinity_assets.defs.lineage import recorded_metadata
+from trinity_assets.errors import SelectionError
+from trinity_assets.routing.specs import SplitSpec
+from trinity_assets.store.tables import read_table
+from trinity_assets.workers import collection
+from trinity_assets.workers.retrying import RetryPolicy
+from trinity_assets_tests.graph.small_catalog import (
+    ALL_ASSETS,
+    ALL_SUMS,
+    CAPITALS,
+    FEATURES,
+    LOUD,
+    ROUTER,
+    SUMS,
+    TASKS,
+    WORKERS,
+    Site,
+    Task,
+    behaving,
+    cell_names,
+    execute_here,
+    names,
+    solved,
+    truncated,
+)
+from trinity_assets_tests.scripted_server import status
+
+TABLE, HEAD, EVALUATION, CHECKPOINT = ROUTER
+IN_TURN = [{TABLE}, {HEAD}, {EVALUATION}, {CHECKPOINT}]
+"""The router's assets one after another: each exists, so each waits to see whether the one before has changed."""
+
+SNAPSHOT_OF_SUMS = {"benchmarks/sums/tasks", "benchmarks/sums/gold"}
+
+
+def with_answer(task: Task, answer: str) -> Task:
+    return dataclasses.replace(task, answer=answer)
+
+
+def checkpoint_path(site: Site) -> Path:
+    with site.instance() as instance:
+        path = recorded_metadata(instance, dg.AssetKey(CHECKPOINT.split("/")), "path")
+    assert path is not None
+    return Path(path)
+
+
+# --- the first build --------------------------------------------------------------------------------------------------
+
+
+def test_a_cold_start_builds_everything_in_one_wave_and_asks_each_worker_each_task_once(empty_site: Site) -> None:
+    built = empty_site.build()
+    assert built.waves == [ALL_ASSETS]
+    assert built.built == ALL_ASSETS
+    assert built.result.complete
+    assert built.requests == {"m_direct": SUMS + CAPITALS, "m_terse": SUMS + CAPITALS, "m_long": SUMS + CAPITALS}
+    asked = [(one.body["model"], one.messages[-1]["content"]) for one in empty_site.server.received()]
+    assert len(set(asked)) == len(asked) == 3 * (SUMS + CAPITALS)
+    for worker, model in WORKERS.items():
+        for benchmark, count in {"sums": SUMS, "capitals": CAPITALS}.items():
+            expected = {task.id: float(solved(model, task)) for task in TASKS[benchmark][:count]}
+            assert empty_site.scores(worker, benchmark) == expected
+
+
+def test_nothing_is_built_or_asked_when_nothing_changed(site: Site) -> None:
+    built = site.build()
+    assert built.waves == []
+    assert built.result.complete
+    assert built.requests == {}
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_style_is_asked_again_and_the_chain_goes_on_only_where_texts_changed(site: Site) -> None:
+    before = site.data_versions(cell_names("answers", ["terse"]) | cell_names("solves", ["terse"]) | {TABLE})
+    site.catalog.edit("workers.yaml", "Be brief.", LOUD)
+    built = site.build()
+    assert built.requests == {"m_terse": SUMS + CAPITALS}
+    # PARIS is another text than Paris and the same answer; 42 stays 42. The head's rows name the worker's new digest.
+    assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *IN_TURN]
+    after = site.data_versions(before)
+    assert {name for name in before if before[name] != after[name]} == {"answers/terse/capitals"}
+    pool = {entry.name: entry for entry in load_checkpoint(checkpoint_path(site)).manifest.pool}
+    assert pool["terse"].prompt["system"] == LOUD
+    # The old style's answers are still in the ledger.
+    site.catalog.edit("workers.yaml", LOUD, "Be brief.")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *IN_TURN]
+
+
+def test_a_worker_that_is_asked_otherwise_reaches_the_checkpoint_though_no_text_changed(site: Site) -> None:
+    """A checkpoint that still names the old digest could not ask its worker any more."""
+    site.catalog.edit("workers.yaml", "max_tokens: 32", "max_tokens: 40")
+    built = site.build()
+    assert built.requests == {"m_direct": SUMS + CAPITALS}
+    assert built.waves == [cell_names("answers", ["direct"]), *IN_TURN]
+    pool = {entry.name: entry for entry in load_checkpoint(checkpoint_path(site)).manifest.pool}
+    assert pool["direct"].sampling["max_tokens"] == 40
+    assert site.build().waves == []
+
+
+def test_a_price_judges_again_and_asks_nobody(site: Site) -> None:
+    site.catalog.edit("workers.yaml", "input_per_mtok: 3.0", "input_per_mtok: 4.0")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [{EVALUATION}]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("providers.yaml", "http://127.0.0.1", "http://localhost"),
+        ("providers.yaml", "limits: {concurrency: 4}", "limits: {concurrency: 2, rpm: 600}"),
+        ("providers.yaml", "timeout_s: 20", "timeout_s: 30\n    key_env: SOME_KEY"),
+        ("providers.yaml", "providers:", "# the provider of the tests\nproviders:"),
+        ("workers.yaml", "prompt: plain", "prompt: bare\n    status: active"),
+    ],
+)
+def test_where_and_how_fast_a_provider_is_asked_changes_nothing(site: Site, file: str, old: str, new: str) -> None:
+    if "bare" in new:
+        site.catalog.edit("workers.yaml", "  plain:", "  bare:")
+    site.catalog.edit(file, old, new)
+    built = site.build()
+    assert built.waves == []
+    assert built.requests == {}
+
+
+def test_a_worker_that_leaves_the_pool_costs_nothing(site: Site) -> None:
+    site.catalog.edit("workers.yaml", "[direct, terse, long]", "[direct, long]")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == IN_TURN
+    assert load_checkpoint(checkpoint_path(site)).manifest.workers == ["direct", "long"]
+    # When it comes back, its cells are as they were.
+    site.catalog.edit("workers.yaml", "[direct, long]", "[direct, terse, long]")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == IN_TURN
+    assert load_checkpoint(checkpoint_path(site)).manifest.workers == ["direct", "terse", "long"]
+
+
+def test_a_new_worker_is_asked_beside_what_exists(site: Site) -> None:
+    fourth = "  fourth:\n    provider: scripted\n    model: m_terse\n    prompt: plain\n    sampling: {max_tokens: 8}\n"
+    site.catalog.edit("workers.yaml", "prompts:\n", f"{fourth}prompts:\n")
+    site.catalog.edit("workers.yaml", "terse, long]", "terse, long, fourth]")
+    built = site.build()
+    assert built.requests == {"m_terse": SUMS + CAPITALS}
+    assert built.waves == [cell_names("answers", ["fourth"]) | cell_names("solves", ["fourth"]), *IN_TURN]
+
+
+def test_the_pools_order_is_the_order_of_the_heads_rows(site: Site) -> None:
+    site.catalog.edit("workers.yaml", "[direct, terse, long]", "[long, direct, terse]")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == IN_TURN
+    assert load_checkpoint(checkpoint_path(site)).manifest.workers == ["long", "direct", "terse"]
+
+
+# --- benchmarks -------------------------------------------------------------------------------------------------------
+
+
+def test_a_larger_limit_asks_only_the_new_tasks(site: Site) -> None:
+    site.catalog.edit("benchmarks.yaml", "limit: 24", "limit: 28")
+    built = site.build()
+    assert built.requests == {"m_direct": 4, "m_terse": 4, "m_long": 4}
+    assert built.waves == [
+        SNAPSHOT_OF_SUMS,
+        {"features/tiny/sums", *cell_names("answers", benchmarks=["sums"])},
+        cell_names("solves", benchmarks=["sums"]),
+        *IN_TURN,
+    ]
+    new = [one.messages[-1]["content"] for one in site.server.received("m_direct")[-4:]]
+    assert sorted(new) == sorted(f"{task.question} Give a number." for task in TASKS["sums"][SUMS:])
+    assert len(site.scores("long", "sums")) == ALL_SUMS
+
+
+def test_a_corrected_gold_answer_asks_nobody_and_reaches_the_verdict(site: Site) -> None:
+    """Of a held-out task: the heads that come out are the same, and what is said of them is not."""
+    frame = read_table(site.store, "router_table", site.sha256(TABLE)).frame
+    held_out = set(frame["task_id"][frame["split"] == "test"])
+    task = next(task for task in TASKS["sums"][:SUMS] if task.id in held_out and solved("m_terse", task))
+    before = site.data_versions(ALL_ASSETS)
+    site.catalog.write_tasks(with_answer(one, "7") if one == task else one for one in TASKS["sums"])
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [SNAPSHOT_OF_SUMS, cell_names("solves", benchmarks=["sums"]), *IN_TURN]
+    after = site.data_versions(ALL_ASSETS)
+    wrong_now = {f"solves/{worker}/sums" for worker, model in WORKERS.items() if solved(model, task)}
+    changed = {name for name in ALL_ASSETS if before[name] != after[name]}
+    assert changed == {"benchmarks/sums/gold", *wrong_now, TABLE, EVALUATION, CHECKPOINT}
+
+
+def test_a_gold_answer_that_changes_no_verdict_ends_there(site: Site) -> None:
+    paris = TASKS["capitals"][0]
+    site.catalog.write_tasks(with_answer(one, "PARIS") if one == paris else one for one in TASKS["capitals"])
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [
+        {"benchmarks/capitals/tasks", "benchmarks/capitals/gold"},
+        cell_names("solves", benchmarks=["capitals"]),
+    ]
+
+
+def test_a_reworded_question_asks_for_that_task_alone(site: Site) -> None:
+    paris = TASKS["capitals"][0]
+    reworded = dataclasses.replace(paris, question="Tell me: What is the capital city of France?")
+    site.catalog.write_tasks(reworded if one == paris else one for one in TASKS["capitals"])
+    built = site.build()
+    assert built.requests == {"m_direct": 1, "m_terse": 1, "m_long": 1}
+    # The answers are the same texts, so nothing is graded again; the features are others.
+    assert built.waves == [
+        {"benchmarks/capitals/tasks", "benchmarks/capitals/gold"},
+        {"features/tiny/capitals", *cell_names("answers", benchmarks=["capitals"])},
+        *IN_TURN,
+    ]
+
+
+def test_a_benchmarks_prompt_is_asked_again_and_leaves_the_features_alone(site: Site) -> None:
+    site.catalog.edit("benchmarks.yaml", "Give a number.", "Give one number.")
+    built = site.build()
+    assert built.requests == {"m_direct": SUMS, "m_terse": SUMS, "m_long": SUMS}
+    assert built.waves == [cell_names("answers", benchmarks=["sums"])]
+
+
+def test_another_grader_asks_nobody(site: Site) -> None:
+    site.catalog.edit("benchmarks.yaml", "exact}\n    settlement: {truncated", "number}\n    settlement: {truncated")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [cell_names("solves", benchmarks=["sums"])], "the verdicts are the same, so it ends there"
+
+
+def test_another_settlement_asks_nobody_and_goes_as_far_as_scores_change(site: Site) -> None:
+    site.catalog.edit("benchmarks.yaml", "truncated: unsolved", "truncated: missing")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [cell_names("solves", benchmarks=["sums"]), *IN_TURN]
+    cut = {task.id for task in TASKS["sums"][:SUMS] if truncated("m_long", task)}
+    scores = site.scores("long", "sums")
+    assert len(cut) == 3
+    assert {task_id for task_id, score in scores.items() if score is None} == cut
+
+
+# --- backbones and routers --------------------------------------------------------------------------------------------
+
+
+def test_a_backbones_setting_extracts_again_and_asks_nobody(site: Site) -> None:
+    site.catalog.edit("backbones.yaml", "position: -2", "position: -1")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [FEATURES, *IN_TURN]
+
+
+def test_a_trainers_setting_trains_again(site: Site) -> None:
+    site.catalog.edit("routers.yaml", "generations: 5", "generations: 9")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [{HEAD}, {EVALUATION}, {CHECKPOINT}]
+
+
+def test_the_exported_trainer_is_the_checkpoints_alone(site: Site) -> None:
+    site.catalog.edit("routers.yaml", "export: ridge", "export: sep_cma_es")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [{CHECKPOINT}]
+    assert load_checkpoint(checkpoint_path(site)).manifest.trainer.kind == "sep_cma_es"
+
+
+def test_another_split_is_the_routers_alone(site: Site) -> None:
+    site.catalog.edit("routers.yaml", "seed: 0", "seed: 1")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == IN_TURN
+    spec = read_table(site.store, "router_table", site.sha256(TABLE)).spec
+    assert SplitSpec.model_validate(spec["split"]) == SplitSpec(seed=1, test=0.4)
+
+
+# --- editing while a build runs ---------------------------------------------------------------------------------------
+
+
+def test_an_edit_during_a_build_ends_it_instead_of_building_for_ever(site: Site) -> None:
+    site.catalog.edit("routers.yaml", "generations: 5", "generations: 6")
+    known = site.definitions()
+    waves: list[set[str]] = []
+
+    def execute(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> set[dg.AssetKey]:
+        if not waves:
+            site.catalog.edit("routers.yaml", "generations: 6", "generations: 7")
+        assert len(waves) < 3
+        waves.append(names(keys))
+        return execute_here(site.definitions(), {})(instance, keys)
+
+    with site.instance() as instance:
+        result = build(known, instance, select(known, None), execute, lambda wave: None)
+    assert waves == [{HEAD}]
+    assert not result.complete
+    assert names(result.waiting) == {HEAD, EVALUATION, CHECKPOINT}
+    assert site.build().waves == [{EVALUATION}, {CHECKPOINT}]
+
+
+# --- outages ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries as many as ever, without the waiting."""
+    monkeypatch.setattr(collection, "RetryPolicy", lambda: RetryPolicy(base_s=0.001, cap_s=0.002))
+
+
+@pytest.mark.usefixtures("hasty")
+def test_an_outage_keeps_what_was_answered_and_is_healed_by_asking_for_the_rest(site: Site, empty_site: Site) -> None:
+    undisturbed, disturbed = site, empty_site
+    good = behaving(disturbed.server)
+    disturbed.server.script("m_long", *[good] * 10, status(500))
+    broken = disturbed.build()
+    cells = cell_names("answers", ["long"])
+    waiting = cell_names("solves", ["long"]) | set(ROUTER)
+    assert broken.waves == [ALL_ASSETS]
+    assert names(broken.result.failed) == cells
+    assert names(broken.result.waiting) == waiting
+    assert broken.built == ALL_ASSETS - cells - waiting
+    assert broken.requests["m_direct"] == broken.requests["m_terse"] == SUMS + CAPITALS
+    assert set(broken.messages) == cells
+    assert sum("are missing (provider scripted: " in message for message in broken.messages.values()) == 2
+    kept = [int(m.rpartition("\nthe ")[2].split(" ")[0]) for m in broken.messages.values()]
+    assert sum(kept) == 10
+
+    disturbed.server.script("m_long", good)
+    healed = disturbed.build()
+    assert healed.waves == [cells | waiting]
+    assert healed.result.complete
+    assert healed.requests == {"m_long": SUMS + CAPITALS - 10}
+    # The checkpoint names its artifacts, and those hold latencies.
+    decided = ALL_ASSETS - {CHECKPOINT}
+    assert disturbed.data_versions(decided) == undisturbed.data_versions(decided)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_an_outage_of_a_changed_worker_leaves_the_router_as_it_was(site: Site) -> None:
+    site.server.script("m_terse", status(503))
+    site.catalog.edit("workers.yaml", "Be brief.", LOUD)
+    broken = site.build()
+    assert broken.waves == [cell_names("answers", ["terse"])]
+    assert names(broken.result.failed) == cell_names("answers", ["terse"])
+    assert names(broken.result.waiting) == {TABLE, HEAD}
+    assert load_checkpoint(checkpoint_path(site)).manifest.pool[1].prompt["system"] == "Be brief."
+    site.server.script("m_terse", behaving(site.server))
+    site.new_requests()
+    healed = site.build()
+    assert healed.requests == {"m_terse": SUMS + CAPITALS}
+    assert healed.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *IN_TURN]
+
+
+# --- selections -------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_selection_is_built(site: Site) -> None:
+    site.catalog.edit("workers.yaml", "Be brief.", LOUD)
+    site.catalog.edit("workers.yaml", "max_tokens: 32", "max_tokens: 33")
+    built = site.build("tag:worker=terse")
+    assert built.requests == {"m_terse": SUMS + CAPITALS}
+    assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}]
+    assert built.result.complete
+
+
+def test_a_selection_can_bring_what_it_needs(empty_site: Site) -> None:
+    built = empty_site.build('+(tag:worker=terse and tag:benchmark=capitals and key:"solves/*")')
+    assert built.requests == {"m_terse": CAPITALS}
+    assert built.waves == [
+        {"benchmarks/capitals/tasks", "benchmarks/capitals/gold", "answers/terse/capitals", "solves/terse/capitals"}
+    ]
+    assert built.result.complete
+
+
+def test_a_selection_whose_upstream_was_never_built_waits(empty_site: Site) -> None:
+    built = empty_site.build("tag:worker=terse")
+    assert built.waves == []
+    assert built.requests == {}
+    assert names(built.result.waiting) == cell_names("answers", ["terse"]) | cell_names("solves", ["terse"])
+
+
+@pytest.mark.parametrize(
+    ("selection", "said"),
+    [
+        ('key:"answers', "cannot read the selection 'key:\"answers'"),
+        ("worker=terse", "cannot read the selection 'worker=terse'"),
+        ("tag:worker=nobody", "holds no asset; `dg list defs` shows them all"),
+    ],
+)
+def test_a_bad_selection_is_refused(site: Site, selection: str, said: str) -> None:
+    with pytest.raises(SelectionError, match=said):
+        select(site.definitions(), selection)
+
+
+# --- artifacts --------------------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_artifact_fails_the_step_that_reads_it_with_what_to_do(site: Site) -> None:
+    sha256 = site.sha256("answers/long/capitals")
+    damaged = Path(site.store.path(sha256))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    site.catalog.edit("benchmarks.yaml", "refused: unsolved", "refused: missing")
+    built = site.build()
+    assert built.waves == [cell_names("solves", benchmarks=["capitals"])]
+    assert built.built == {"solves/direct/capitals", "solves/terse/capitals"}
+    assert names(built.result.failed) == {"solves/long/capitals"}
+    assert names(built.result.waiting) == set()
+    message = built.messages["solves/long/capitals"]
+    assert message.startswith(f"artifact {damaged} is damaged: its bytes hash to ")
+    assert "delete the file and materialize the asset that made it again" in message
+
+
+def test_the_manifest_names_the_artifacts_that_the_checkpoint_was_made_from(site: Site) -> None:
+    data = load_checkpoint(checkpoint_path(site)).manifest.data
+    assert data.table == site.sha256(TABLE)
+    for benchmark in TASKS:
+        assert data.tasks[benchmark] == site.sha256(f"benchmarks/{benchmark}/tasks")
+        assert data.gold[benchmark] == site.sha256(f"benchmarks/{benchmark}/gold")
+        assert data.features[benchmark] == site.sha256(f"features/tiny/{benchmark}")
+        for worker in WORKERS:
+            cell = f"{worker}/{benchmark}"
+            assert data.answers[cell] == site.sha256(f"answers/{cell}")
+            assert data.solves[cell] == site.sha256(f"solves/{cell}")
+    assert len(data.answers) == len(data.solves) == 6
+    assert set(data.tasks) == set(data.gold) == set(data.features) == set(TASKS)

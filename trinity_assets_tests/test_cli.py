@@ -1,0 +1,204 @@
+"""The command line on the small catalog: what it prints, and with which status it ends."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from trinity_assets import cli
+from trinity_assets.defs import keys
+from trinity_assets.defs.lineage import recorded_metadata
+from trinity_assets.defs.staleness import asset_states
+from trinity_assets_tests.graph import small_catalog
+from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, TASKS, WORKERS, Site
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[Site]:
+    """Everything is built."""
+    with small_catalog.built_site(tmp_path_factory.getbasetemp(), tmp_path / "built") as site:
+        yield site
+
+
+@pytest.fixture
+def empty_site(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[Site]:
+    """Nothing is built yet."""
+    with small_catalog.empty_site(tmp_path_factory.getbasetemp(), tmp_path / "empty") as site:
+        yield site
+
+
+@pytest.fixture
+def checkpoint(site: Site, tmp_path: Path) -> Path:
+    """A copy of the built checkpoint."""
+    with site.instance() as instance:
+        path = recorded_metadata(instance, keys.checkpoint("small"), "path")
+    assert path is not None
+    return Path(shutil.copytree(path, tmp_path / "checkpoint"))
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """``trinity-assets`` with these arguments, in this process: its exit status, its output, its complaint."""
+
+    def start(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["trinity-assets", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return start
+
+
+def states(site: Site) -> dict[str, str]:
+    with site.instance() as instance:
+        return {key.to_user_string(): s.state for key, s in asset_states(site.definitions(), instance).items()}
+
+
+def test_a_good_catalog_is_shown_cell_by_cell(empty_site: Site, run: Run) -> None:
+    status, printed, _ = run("catalog", "check")
+    assert status == 0
+    assert "6 cells" in printed
+    rows = [[column.strip() for column in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
+    assert [(row[0], row[2], row[4]) for row in rows] == [
+        (worker, model, benchmark) for worker, model in WORKERS.items() for benchmark in TASKS
+    ]
+    assert {row[-1] for row in rows} == {"small"}
+
+
+def test_a_bad_catalog_is_refused_with_every_fault(empty_site: Site, run: Run) -> None:
+    empty_site.catalog.edit("workers.yaml", "prompt: plain", "prompt: shout")
+    empty_site.catalog.edit("routers.yaml", "generations: 5", "generations: many")
+    status, printed, complaint = run("catalog", "check", "--catalog", str(empty_site.catalog.directory))
+    assert status == 1
+    assert printed == ""
+    assert complaint.startswith(f"error: the catalog {empty_site.catalog.directory} has 2 faults:\n")
+    assert "workers.direct.prompt: unknown prompt 'shout'" in complaint
+    assert "routers.small.trainers.sep_cma_es.generations" in complaint
+
+
+def test_a_bad_catalog_is_not_built(empty_site: Site, run: Run) -> None:
+    empty_site.catalog.edit("workers.yaml", "prompt: plain", "prompt: shout")
+    status, _, complaint = run("build")
+    assert status == 1
+    assert "unknown prompt 'shout'" in complaint
+    assert empty_site.new_requests() == {}
+
+
+def test_home_prepares_dagsters_home_inside_ours(
+    empty_site: Site, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "another"
+    monkeypatch.setenv("TRINITY_HOME", str(home))
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    status, printed, _ = run("home")
+    assert (status, printed) == (0, f"{home / 'dagster'}\n")
+    assert "telemetry:\n  enabled: false" in (home / "dagster" / "dagster.yaml").read_text()
+
+
+def test_a_dry_run_says_what_a_build_would_do_and_does_nothing(empty_site: Site, run: Run) -> None:
+    status, printed, _ = run("build", "--dry-run")
+    assert status == 0
+    assert "23 of 23 assets need building:" in printed
+    assert {line.split()[0] for line in printed.splitlines() if line.endswith("missing  never built")} == ALL_ASSETS
+    assert set(states(empty_site).values()) == {"missing"}
+    assert empty_site.new_requests() == {}
+
+
+def test_a_dry_run_after_an_edit_names_the_reason(site: Site, run: Run) -> None:
+    site.catalog.edit("routers.yaml", "export: ridge", "export: sep_cma_es")
+    status, printed, _ = run("build", "--dry-run")
+    assert status == 0
+    assert "1 of 23 assets need building:" in printed
+    assert "  routers/small/checkpoint  stale    its own settings changed\n" in printed
+    assert {name for name, state in states(site).items() if state != "fresh"} == {"routers/small/checkpoint"}
+
+
+def test_there_is_nothing_to_do_twice(site: Site, run: Run) -> None:
+    assert run("build")[:2] == (0, "All 23 assets are up to date.\n")
+
+
+def test_a_bad_selection_is_an_error_and_not_an_empty_build(site: Site, run: Run) -> None:
+    status, _, complaint = run("build", "tag:worker=nobody")
+    assert status == 1
+    assert complaint.startswith("error: the selection 'tag:worker=nobody' holds no asset")
+
+
+def test_show_before_and_after_the_build(empty_site: Site, site: Site, run: Run) -> None:
+    with empty_site.environment():
+        assert run("show")[:2] == (0, "router small: not built yet; run `trinity-assets build`\n")
+    with site.environment():
+        status, printed, _ = run("show", "small")
+        assert status == 0
+        assert "router small" in printed
+        for policy in ("ridge", "sep_cma_es", "best_single", "oracle"):
+            assert policy in printed
+        with site.instance() as instance:
+            path = recorded_metadata(instance, keys.checkpoint("small"), "path")
+        assert f"checkpoint: {path}\n" in printed
+        status, _, complaint = run("show", "large")
+        assert status == 1
+        assert complaint == "error: there is no router 'large'; declared: small\n"
+
+
+def test_route_prints_the_decision_and_asks_when_it_is_told_to(site: Site, checkpoint: Path, run: Run) -> None:
+    task = TASKS["sums"][0]
+    status, printed, _ = run("route", task.question, "--checkpoint", str(checkpoint))
+    assert status == 0
+    first, *scores, margin = printed.splitlines()
+    values = {line.split()[0]: float(line.split()[1]) for line in scores}
+    chosen = max(values, key=lambda name: values[name])
+    assert first == f"worker: {chosen}   (policy head of small)"
+    assert list(values) == list(WORKERS)
+    best, second, _ = sorted(values.values(), reverse=True)
+    assert margin.startswith("margin: ")
+    assert float(margin.removeprefix("margin: ")) == pytest.approx(best - second, abs=2e-4)
+    assert site.new_requests() == {}
+
+    status, asked, _ = run("route", task.question, "--checkpoint", str(checkpoint), "--ask")
+    assert status == 0
+    assert asked.startswith(printed)
+    assert site.new_requests() == {WORKERS[chosen]: 1}
+    said = small_catalog.model_text(WORKERS[chosen], task)
+    assert asked.splitlines()[-1] == f"answer: {said}"
+
+    assert run("route", task.question, "--checkpoint", str(checkpoint), "--ask")[1] == asked
+    assert site.new_requests() == {}, "the ledger has the answer"
+
+    # This one was asked in the same words as a task of the benchmark.
+    status, asked, _ = run("route", TASKS["capitals"][0].question, "--checkpoint", str(checkpoint), "--ask")
+    assert status == 0
+    assert asked.splitlines()[-1].startswith("answer: ")
+    assert site.new_requests() == {}
+
+
+def test_a_damaged_checkpoint_is_refused(checkpoint: Path, run: Run) -> None:
+    head = checkpoint / "head.safetensors"
+    head.write_bytes(head.read_bytes()[:-1] + b"?")
+    status, printed, complaint = run("route", "What is 2 plus 3?", "--checkpoint", str(checkpoint))
+    assert (status, printed) == (1, "")
+    assert complaint.startswith(f"error: {head} is damaged: its bytes hash to ")
+
+
+def test_another_backbone_is_refused_with_the_field_that_differs(site: Site, checkpoint: Path, run: Run) -> None:
+    site.catalog.edit("backbones.yaml", "position: -2", "position: -1")
+    status, printed, complaint = run("route", "What is 2 plus 3?", "--checkpoint", str(checkpoint))
+    assert (status, printed) == (1, "")
+    assert "tiny: position: -2 here, -1 there" in complaint
+    assert "dtype" not in complaint
+
+
+def test_another_worker_under_the_same_name_is_not_asked(site: Site, checkpoint: Path, run: Run) -> None:
+    for model in WORKERS.values():
+        site.catalog.edit("workers.yaml", f"model: {model}\n", f"model: {model}_next\n")
+    status, _, complaint = run("route", TASKS["capitals"][0].question, "--checkpoint", str(checkpoint), "--ask")
+    assert status == 1
+    assert "as the checkpoint knew it (model m_" in complaint
+    assert site.new_requests() == {}
