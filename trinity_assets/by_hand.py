@@ -55,7 +55,9 @@ def ask_worker(catalog: Catalog, checkpoint: Checkpoint, name: str, question: st
     with Ledger(ledger_url(trinity_home())) as ledger:
         collection = collect(worker, BY_HAND, {task_id: question}, ledger).require_complete()
     answer = collection.frame.iloc[0]
-    return str(answer["text"]) if answer["status"] == Status.ANSWERED else f"({answer['status']}) {answer['text'] or ''}"
+    return (
+        str(answer["text"]) if answer["status"] == Status.ANSWERED else f"({answer['status']}) {answer['text'] or ''}"
+    )
 
 
 def _matching_backbone(catalog: Catalog, checkpoint: Checkpoint) -> tuple[BackboneSpec, ResolvedWeights]:

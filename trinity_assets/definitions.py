@@ -12,7 +12,7 @@ from trinity_assets.defs.benchmarks import snapshot_assets
 from trinity_assets.defs.checkpoints import checkpoint_assets
 from trinity_assets.defs.console import console
 from trinity_assets.defs.evaluations import evaluation_assets
-from trinity_assets.defs.execution import EXECUTOR
+from trinity_assets.defs.execution import executor
 from trinity_assets.defs.features import features_assets
 from trinity_assets.defs.heads import head_assets
 from trinity_assets.defs.resources import default_resources
@@ -44,7 +44,7 @@ def build_defs(catalog: Catalog) -> dg.Definitions:
             )
         ],
         resources=default_resources(),
-        executor=EXECUTOR,
+        executor=executor(catalog),
         loggers={"console": console},
     )
 

@@ -2,7 +2,7 @@
 
     python data/offline/make_starter.py
 
-Twelve kinds of question, twenty of each. Word facts are written out below, chosen so that one answer (or a short list
+Ten kinds of question, twenty of each. Word facts are written out below, chosen so that one answer (or a short list
 of accepted ones) is right; numbers and stories come from a seeded generator. The file comes out the same everywhere.
 """
 
@@ -41,19 +41,6 @@ PAST_TENSES: dict[str, Answer] = {
     "teach": "taught", "drink": "drank", "fly": "flew", "begin": "began", "speak": "spoke", "walk": "walked",
     "play": "played",
 }  # fmt: skip
-COMPARATIVES: dict[str, Answer] = {
-    "big": "bigger", "good": "better", "bad": "worse", "happy": "happier", "tall": "taller", "fast": "faster",
-    "easy": "easier", "hot": "hotter", "small": "smaller", "thin": "thinner", "heavy": "heavier", "strong": "stronger",
-    "old": ["older", "elder"], "cheap": "cheaper", "busy": "busier", "large": "larger", "wide": "wider",
-    "sad": "sadder", "cold": "colder", "early": "earlier",
-}  # fmt: skip
-COLORS: dict[str, Answer] = {
-    "a ripe banana": "yellow", "fresh snow": "white", "healthy grass": "green", "coal": "black",
-    "a clear daytime sky": "blue", "a ripe tomato": "red", "a carrot": "orange", "milk": "white",
-    "a ripe strawberry": "red", "an emerald": "green", "a ruby": "red", "a school bus in America": "yellow",
-    "a polar bear": "white", "a lemon": "yellow", "spinach": "green", "a flamingo": "pink", "a stop sign": "red",
-    "blood": "red", "a crow": "black", "an eggplant": "purple",
-}  # fmt: skip
 FIRST_LETTERS = (
     "apple", "banana", "guitar", "window", "river", "pencil", "kitchen", "yellow", "dragon", "orange", "monkey",
     "zebra", "table", "jungle", "letter", "violin", "honey", "factory", "summer", "castle",
@@ -89,8 +76,6 @@ def categories(rng: random.Random) -> Iterator[tuple[str, list[QuestionAnswer]]]
     yield "opposites", [(f"What is the opposite of {word}?", other) for word, other in OPPOSITES.items()]
     yield "plurals", [(f"What is the plural of {noun}?", plural) for noun, plural in PLURALS.items()]
     yield "past_tenses", [(f"What is the past tense of {verb}?", past) for verb, past in PAST_TENSES.items()]
-    yield "comparatives", [(f"What is the comparative form of {word}?", form) for word, form in COMPARATIVES.items()]
-    yield "colors", [(f"What color is {thing}?", color) for thing, color in COLORS.items()]
     yield "first_letters", [(f"What is the first letter of the word {word}?", word[0]) for word in FIRST_LETTERS]
     yield "yes_no", [(question, "yes") for question in YES] + [(question, "no") for question in NO]
     yield "sums", [(f"What is {a} + {b}?", str(a + b)) for a, b in number_pairs(rng, 2, 12)]

@@ -1,4 +1,4 @@
-"""How steps run: one process each, forked from one that has imported what is slow to import."""
+"""How steps run, and how many at once."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs.build import PROCESS_TAG, process_tag
+from trinity_assets.workers.specs import LiteLLMProvider
 
-# Answers wait for the network or keep a core busy, as their provider's pool allows; everything else is short, and two
-# more steps keep it from waiting for them.
-MAX_CONCURRENT_STEPS = (os.cpu_count() or 1) + 2
 
-EXECUTOR = dg.multiprocess_executor.configured(
-    {
-        "max_concurrent": MAX_CONCURRENT_STEPS,
-        "start_method": {"forkserver": {"preload_modules": ["trinity_assets.defs.preload"]}},
-    }
-)
+def concurrent_steps(catalog: Catalog) -> int:
+    """How many steps run at once: one per core, and one more per remote provider, whose steps wait for the network."""
+    remote = sum(isinstance(provider, LiteLLMProvider) for provider in catalog.providers.values())
+    return (os.cpu_count() or 1) + remote
+
+
+def executor(catalog: Catalog) -> dg.ExecutorDefinition:
+    """Each step in a process of its own, forked from one that has imported what is slow to import."""
+    return dg.multiprocess_executor.configured(
+        {
+            "max_concurrent": concurrent_steps(catalog),
+            "start_method": {"forkserver": {"preload_modules": ["trinity_assets.defs.preload"]}},
+        }
+    )
 
 
 def execute_in_processes(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> set[dg.AssetKey]:

@@ -36,17 +36,6 @@ COUNTING = [
     "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
 ]  # fmt: skip
 TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-THINGS_BY_COLOR = {
-    "black": {"coal", "a crow"},
-    "blue": {"a clear daytime sky"},
-    "green": {"healthy grass", "an emerald", "spinach"},
-    "orange": {"a carrot"},
-    "pink": {"a flamingo"},
-    "purple": {"an eggplant"},
-    "red": {"a ripe tomato", "a ripe strawberry", "a ruby", "a stop sign", "blood"},
-    "white": {"fresh snow", "milk", "a polar bear"},
-    "yellow": {"a ripe banana", "a school bus in America", "a lemon"},
-}
 FALSE_CLAIMS = {
     "Do snakes have legs?", "Does the sun rise in the west?", "Is 7 an even number?", "Is Tokyo in Germany?",
     "Is a carrot an animal?", "Is a snake a bird?", "Is a spider an insect?", "Is an elephant smaller than a mouse?",
@@ -99,9 +88,9 @@ def test_the_file_is_what_its_generator_writes():
 
 
 def test_shape(tasks: list[Task]):
-    assert len(tasks) == 240
+    assert len(tasks) == 200
     sizes = Counter(task["category"] for task in tasks)
-    assert len(sizes) == 12
+    assert len(sizes) == 10
     assert set(sizes.values()) == {20}
     assert all(set(task) == {"id", "question", "answer", "category"} for task in tasks)
     assert len({task["id"] for task in tasks}) == len(tasks)
@@ -152,26 +141,6 @@ def test_past_tenses(tasks: list[Task]):
         assert answers == {past_of.get(asked[1], asked[1] + "ed")}
     regular = {asked[1] for asked, _ in of_category(tasks, "past_tenses", r".* of (\w+)\?")} - set(past_of)
     assert regular == {"play", "walk"}
-
-
-def test_comparatives(tasks: list[Task]):
-    irregular = {"good": {"better"}, "bad": {"worse"}, "old": {"older", "elder"}}
-    for asked, answers in of_category(tasks, "comparatives", r"What is the comparative form of (\w+)\?"):
-        assert answers == irregular.get(asked[1], {regular_comparative(asked[1])})
-
-
-def regular_comparative(adjective: str) -> str:
-    if adjective.endswith("e"):
-        return adjective + "r"
-    if adjective.endswith("y"):
-        return adjective[:-1] + "ier"
-    one_short_vowel = re.fullmatch(r"[^aeiou]+[aeiou][^aeiouwxy]", adjective)
-    return adjective + (adjective[-1] if one_short_vowel else "") + "er"
-
-
-def test_colors(tasks: list[Task]):
-    for asked, answers in of_category(tasks, "colors", r"What color is (.+)\?"):
-        assert answers == {color for color, things in THINGS_BY_COLOR.items() if asked[1] in things}
 
 
 def test_first_letters(tasks: list[Task]):
