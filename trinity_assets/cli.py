@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,8 @@ from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import SelectionError, TrinityError
 
 if TYPE_CHECKING:
+    from dagster import AssetKey
+
     from trinity_assets.defs.staleness import AssetState
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -74,21 +77,17 @@ def build(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be built, and why.")] = False,
 ) -> None:
     """Materialize exactly what is missing, unsynced or failed, in order, until nothing is left."""
-    from trinity_assets.home import prepare_dagster_home
-
-    prepare_dagster_home()
-    import dagster as dg
-
     from trinity_assets.definitions import build_defs
     from trinity_assets.defs.build import build as build_assets
     from trinity_assets.defs.build import pending, release_dead_runs, require_keys, select
     from trinity_assets.defs.execution import execute_in_processes
+    from trinity_assets.defs.instance import open_instance
     from trinity_assets.defs.pools import apply_pool_limits
 
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
     selected = select(definitions, selection)
-    with dg.DagsterInstance.get() as instance:
+    with open_instance() as instance:
         waiting = pending(definitions, instance, selected)
         if not waiting:
             print(f"All {len(selected)} assets are up to date.")
@@ -102,14 +101,17 @@ def build(
         if released := release_dead_runs(instance):
             print(f"{len(released)} earlier runs were killed; what they had settled is kept.")
         apply_pool_limits(instance, catalog)
-        result = build_assets(definitions, instance, selected, execute_in_processes, _announce)
+        announce = partial(_announce, {state.key for state in waiting})
+        result = build_assets(definitions, instance, selected, execute_in_processes, announce)
     print(f"\n{len(result.built)} assets built, {len(result.failed)} failed, {len(result.waiting)} waiting for those.")
     for key in result.failed:
         print(f"  failed: {key.to_user_string()}")
     if result.failed:
         print("Everything that settled is kept; run the same command again to ask only for the rest.")
+    elif result.waiting and selection:
+        print(f"What they need is not selected and not up to date; try: trinity-assets build '+({selection})'")
     elif result.waiting:
-        print(f"What they need is not selected and not up to date; try: trinity-assets build '+{selection}'")
+        print("The catalog was edited while this build ran; run it again.")
     if not result.complete:
         raise typer.Exit(1)
 
@@ -117,20 +119,17 @@ def build(
 @app.command()
 def show(router: Annotated[str | None, typer.Argument(help="One router; default: all of the catalog.")] = None) -> None:
     """Print each router's evaluation and where its checkpoint lies."""
-    from trinity_assets.home import prepare_dagster_home, store_url, trinity_home
-
-    prepare_dagster_home()
-    import dagster as dg
-
     from trinity_assets.defs import keys
+    from trinity_assets.defs.instance import open_instance
     from trinity_assets.defs.lineage import artifact_sha256, recorded_metadata
+    from trinity_assets.home import store_url, trinity_home
     from trinity_assets.routing.evaluation import read_evaluation
     from trinity_assets.routing.report import text_report
     from trinity_assets.store.artifacts import ArtifactStore
 
     names = _chosen_routers(load_catalog(catalog_directory()), router)
     store = ArtifactStore(store_url(trinity_home()))
-    with dg.DagsterInstance.get() as instance:
+    with open_instance() as instance:
         for name in names:
             evaluation = artifact_sha256(instance, keys.evaluation(name))
             path = recorded_metadata(instance, keys.checkpoint(name), "path")
@@ -193,9 +192,11 @@ def _print_cells(catalog: Catalog) -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
-def _announce(wave: Sequence[AssetState]) -> None:
-    print(f"\nBuilding {len(wave)} assets:")
-    _print_states(wave)
+def _announce(known: set[AssetKey], wave: Sequence[AssetState]) -> None:
+    """Say what a wave builds; why is said only of assets that were not listed before."""
+    print(f"\nBuilding {len(wave)} assets")
+    if new := [state for state in wave if state.key not in known]:
+        _print_states(new)
     sys.stdout.flush()
 
 

@@ -36,10 +36,11 @@ def checkpoints_directory(home: Path) -> Path:
 def prepare_dagster_home() -> Path:
     """Make sure that ``DAGSTER_HOME`` exists and is set, with this project's ``dagster.yaml`` linked into it.
 
-    A ``DAGSTER_HOME`` that is already set is left as it is.
+    A ``DAGSTER_HOME`` that is already set stays; its configuration is its owner's.
     """
     chosen = os.environ.get(DAGSTER_HOME_VARIABLE)
     if chosen:
+        Path(chosen).mkdir(parents=True, exist_ok=True)
         return Path(chosen)
     home = trinity_home() / "dagster"
     home.mkdir(parents=True, exist_ok=True)

@@ -68,6 +68,8 @@ def write_checkpoint(directory: Path, fields: ManifestFields, head: np.ndarray) 
         temporary.rename(target)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        with contextlib.suppress(CheckpointError):  # another process may have published the same content meanwhile
+            return load_checkpoint(target).path
         raise CheckpointError(
             f"cannot write checkpoint {target}: {error}; nothing was published, free space or fix the permissions "
             "and run again"

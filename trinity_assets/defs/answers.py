@@ -57,7 +57,7 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark) -> dg.AssetsDefinition:
             tasks = read_table(artifacts, "tasks", upstream.sha256(keys.tasks(benchmark.name)))
             prompts = rendered_prompts(benchmark.snapshot, tasks.frame)
             with ledger.open() as opened:
-                collection = collect(worker, benchmark.name, prompts, opened, run=context.run_id)
+                collection = collect(worker, benchmark.name, prompts, opened, run=context.run.run_id)
             collection.require_complete()
             artifact = write_table(artifacts, "answers", collection.frame, ANSWERS_SCHEMA, identity, upstream.inputs)
         counts = {f"status_{status}": count for status, count in collection.by_status.items()}

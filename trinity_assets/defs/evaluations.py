@@ -55,10 +55,8 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             data = read_router_data(artifacts, upstream.sha256(keys.table(router.name)))
             if upstream.data_version(keys.table(router.name)) != heads.spec.table_version:
                 raise ArtifactError(f"the heads of {router.name} were trained on another table; build the head first")
-            # Safetensors gives its tensors in no fixed order; the result lists the heads, so it needs one.
-            weights = {name: heads.weights[name] for name in heads.spec.trainers}
             prices = {worker.name: worker.price for worker in router.workers}
-            result = evaluate(data.table, data.features, weights, workers, prices=prices)
+            result = evaluate(data.table, data.features, heads.weights, workers, prices=prices)
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported = result.policy(router.training.export)
         pictures = {

@@ -105,11 +105,12 @@ def read_heads(store: ArtifactStore, sha256: str) -> Heads:
     """
     data = store.get(sha256)
     try:
-        weights = load(data)
+        tensors = load(data)
         header = json.loads(_metadata(data)[METADATA_KEY])
         if header["kind"] != KIND:
             raise KeyError(header["kind"])
         spec = HeadSpec.model_validate(header["spec"])
+        weights = {name: tensors[name] for name in spec.trainers}  # the format keeps tensors in no fixed order
     except (SafetensorError, KeyError, ValueError) as error:
         raise ArtifactError(
             f"artifact {sha256[:12]} does not hold router heads: {error}; materialize the head again"

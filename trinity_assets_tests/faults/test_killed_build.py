@@ -139,8 +139,6 @@ def test_two_builds_at_once_ask_each_question_once(
     slow_site: Site, undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     slow_site.server.delay_s = 0.02
-    with slow_site.instance():
-        pass
     logs = [tmp_path / "first.log", tmp_path / "second.log"]
     builds = [start_build(log) for log in logs]
     for build, log in zip(builds, logs, strict=True):
