@@ -191,7 +191,8 @@ def test_another_backbone_is_refused_with_the_field_that_differs(site: Site, che
     site.catalog.edit("backbones.yaml", "position: -2", "position: -1")
     status, printed, complaint = run("route", "What is 2 plus 3?", "--checkpoint", str(checkpoint))
     assert (status, printed) == (1, "")
-    assert "tiny: position: -2 here, -1 there" in complaint
+    assert "backbone tiny: " in complaint
+    assert "position: -2 here, -1 there" in complaint
     assert "dtype" not in complaint
 
 

@@ -21,15 +21,9 @@ def solves_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     return [_solves(worker, benchmark, catalog.key_variables) for worker, benchmark in catalog.cells]
 
 
-def solves_identity(worker: WorkerSpec, benchmark: Benchmark) -> dict[str, Any]:
-    """What a solve table says that it was made from: how it was graded, and how the answers were asked for."""
-    return {"grading": benchmark.grading.identity(), "answers": answers_identity(worker, benchmark)}
-
-
 def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[str]) -> dg.AssetsDefinition:
     key = keys.solves(worker.name, benchmark.name)
-    grading = benchmark.grading.identity()
-    identity = solves_identity(worker, benchmark)
+    identity = benchmark.grading.identity()
 
     @dg.asset(
         key=key,
@@ -39,7 +33,7 @@ def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[s
             f"The solve table of `{worker.name}` on `{benchmark.name}`: a score in [0, 1] per answer, graded by "
             f"`{benchmark.grading.grader.kind}`; an outcome without a verdict is missing, never 0."
         ),
-        code_version=digest(grading),
+        code_version=digest(identity),
         kinds={"grader", "parquet"},
         owners=OWNERS,
         tags={"worker": worker.name, "benchmark": benchmark.name},
@@ -55,7 +49,10 @@ def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[s
         with step():
             artifacts = store.open()
             answers = read_table(
-                artifacts, "answers", upstream.sha256(keys.answers(worker.name, benchmark.name)), identity["answers"]
+                artifacts,
+                "answers",
+                upstream.sha256(keys.answers(worker.name, benchmark.name)),
+                answers_identity(worker, benchmark),
             )
             gold = read_table(artifacts, "gold", upstream.sha256(keys.gold(benchmark.name)))
             label = f"grading {worker.name} on {benchmark.name}"

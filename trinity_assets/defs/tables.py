@@ -6,10 +6,10 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.answers import answers_identity
+from trinity_assets.defs.lineage import Upstream, artifact_sha256, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
-from trinity_assets.defs.solves import solves_identity
 from trinity_assets.routing.specs import TABLE_VERSION
 from trinity_assets.spec import digest
 
@@ -58,11 +58,18 @@ def _table(router: Router) -> dg.AssetsDefinition:
             tasks = {b: read_table(artifacts, "tasks", upstream.sha256(keys.tasks(b))).frame for b in benchmarks}
             solves = {
                 (w.name, b.name): read_table(
-                    artifacts, "solves", upstream.sha256(keys.solves(w.name, b.name)), solves_identity(w, b)
+                    artifacts, "solves", upstream.sha256(keys.solves(w.name, b.name)), b.grading.identity()
                 ).frame
                 for w in router.workers
                 for b in router.benchmarks
             }
+            # Solves do not say how their answers were asked for: equal answers are equal solves. The table names the
+            # workers, so it refuses where the newest answers are not yet those of the workers that it would name.
+            for w in router.workers:
+                for b in router.benchmarks:
+                    newest = artifact_sha256(context.instance, keys.answers(w.name, b.name))
+                    if newest is not None:
+                        read_table(artifacts, "answers", newest, answers_identity(w, b))
             features = {b: upstream.data_version(keys.features(router.backbone.name, b)) for b in benchmarks}
             frame = join_table(solves, tasks, workers, router.training.split)
             schema = router_table_schema(workers)

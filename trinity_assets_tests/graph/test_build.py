@@ -130,7 +130,7 @@ def test_a_price_judges_again_and_asks_nobody(site: Site) -> None:
         ("providers.yaml", "limits: {concurrency: 4}", "limits: {concurrency: 2, rpm: 600}"),
         ("providers.yaml", "timeout_s: 20", "timeout_s: 30\n    key_env: SOME_KEY"),
         ("providers.yaml", "providers:", "# the provider of the tests\nproviders:"),
-        ("workers.yaml", "prompt: plain", "prompt: bare\n    status: active"),
+        ("workers.yaml", "prompt: plain", "prompt: bare"),
     ],
 )
 def test_where_and_how_fast_a_provider_is_asked_changes_nothing(site: Site, file: str, old: str, new: str) -> None:

@@ -25,7 +25,10 @@ SPEC = HeadSpec(
     table_sha256="1" * 64,
     table_version="2" * 64,
     best_single_on_train=BestSingle(worker="ada", reward=0.5),
-    trainers={"ridge": TrainingRecord(settings={}, chosen={"alpha": 1.0}, reward=0.6, history=(), evaluations=5)},
+    trainers={
+        name: TrainingRecord(settings={}, chosen={}, reward=0.6, history=(), evaluations=5)
+        for name in ("ridge", "sep_cma_es")
+    },
 )
 WEIGHTS = {"sep_cma_es": np.ones((2, 4)), "ridge": np.arange(8.0).reshape(2, 4)}
 
@@ -39,6 +42,7 @@ def test_heads_read_back_as_written(store):
     sha, _ = write_heads(store, WEIGHTS, SPEC)
     heads = read_heads(store, sha)
     assert (heads.spec, heads.sha256) == (SPEC, sha)
+    assert list(heads.weights) == ["ridge", "sep_cma_es"]
     for name, weights in WEIGHTS.items():
         np.testing.assert_array_equal(heads.weights[name], weights)
         assert heads.weights[name].dtype == np.float32
