@@ -95,9 +95,9 @@ def build(
         print(f"{len(waiting)} of {len(selected)} assets need building:")
         _print_states(waiting)
         if dry_run:
-            print("What depends on these is built too if they come out changed.")
+            print("What is selected and depends on these is built too if they come out changed.")
             return
-        require_keys(catalog, definitions, waiting)
+        require_keys(catalog, definitions, selected, waiting)
         if released := release_dead_runs(instance):
             print(f"{len(released)} earlier runs were killed; what they had settled is kept.")
         apply_pool_limits(instance, catalog)
@@ -190,6 +190,10 @@ def _print_cells(catalog: Catalog) -> None:
             ", ".join(routers),
         )
     Console(width=None if sys.stdout.isatty() else 160).print(table)
+    used = {name for worker, benchmark in catalog.cells for name in (worker.name, benchmark.name)}
+    idle = [name for name in (*catalog.workers, *catalog.benchmarks) if name not in used]
+    if idle:
+        print(f"In no router, and so not built: {', '.join(idle)}")
 
 
 def _announce(known: set[AssetKey], wave: Sequence[AssetState]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trinity_assets import cli
+from trinity_assets.catalog.catalog import DEFAULT_CATALOG
 from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import recorded_metadata
 from trinity_assets.defs.staleness import asset_states
@@ -203,3 +204,15 @@ def test_another_worker_under_the_same_name_is_not_asked(site: Site, checkpoint:
     assert status == 1
     assert "as the checkpoint knew it (model m_" in complaint
     assert site.new_requests() == {}
+
+
+def test_only_the_keys_of_selected_workers_are_asked_for(
+    empty_site: Site, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRINITY_CATALOG", str(DEFAULT_CATALOG.parent / "live"))
+    for variable in ("NVIDIA_NIM_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    status, _, complaint = run("build", "+tag:worker=llama_3_3_70b")
+    assert status == 1
+    assert "NVIDIA_NIM_API_KEY (provider nim)." in complaint
+    assert "OPENAI_API_KEY" not in complaint

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,11 +50,15 @@ def select(definitions: dg.Definitions, selection: str | None) -> frozenset[dg.A
     if selection is None:
         return frozenset(spec.key for spec in definitions.resolve_all_asset_specs())
     try:
-        chosen = dg.AssetSelection.from_string(selection).resolve(definitions.resolve_asset_graph())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Dagster's parser warns of a parameter of its own
+            chosen = dg.AssetSelection.from_string(selection).resolve(definitions.resolve_asset_graph())
     except Exception as error:  # the parser raises classes of its own for every kind of bad text
         raise SelectionError(f"cannot read the selection {selection!r}: {str(error).splitlines()[0]}") from error
     if not chosen:
-        raise SelectionError(f"the selection {selection!r} holds no asset; `dg list defs` shows them all")
+        raise SelectionError(
+            f"the selection {selection!r} holds no asset; `trinity-assets build --dry-run` shows those to build"
+        )
     return frozenset(chosen)
 
 
@@ -99,10 +104,12 @@ def build(
     return BuildResult(tuple(built), tuple(key for key in states if key in failed), tuple(waiting))
 
 
-def require_keys(catalog: Catalog, definitions: dg.Definitions, wanted: Sequence[AssetState]) -> None:
+def require_keys(
+    catalog: Catalog, definitions: dg.Definitions, selected: frozenset[dg.AssetKey], wanted: Sequence[AssetState]
+) -> None:
     """Refuse to start when a provider that may have to be asked has a key that is not set.
 
-    May have to be asked: for answers that need building, or that depend on tasks that do.
+    May have to be asked: for selected answers that need building, or that depend on tasks that do.
 
     Raises:
         MissingKeyError: naming every such variable and the providers that read it.
@@ -113,7 +120,7 @@ def require_keys(catalog: Catalog, definitions: dg.Definitions, wanted: Sequence
     for worker, benchmark in catalog.cells:
         key = keys.answers(worker.name, benchmark.name)
         variable = getattr(worker.provider, "key_env", None)
-        needed = key in changing or any(parent in changing for parent in parents[key])
+        needed = key in selected and (key in changing or any(parent in changing for parent in parents[key]))
         if needed and variable and not os.environ.get(variable, "").strip():
             missing.setdefault(variable, set()).add(worker.provider.name)
     if missing:

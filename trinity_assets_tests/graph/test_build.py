@@ -400,7 +400,7 @@ def test_a_selection_whose_upstream_was_never_built_waits(empty_site: Site) -> N
     [
         ('key:"answers', "cannot read the selection 'key:\"answers'"),
         ("worker=terse", "cannot read the selection 'worker=terse'"),
-        ("tag:worker=nobody", "holds no asset; `dg list defs` shows them all"),
+        ("tag:worker=nobody", "holds no asset; `trinity-assets build --dry-run` shows those to build"),
     ],
 )
 def test_a_bad_selection_is_refused(site: Site, selection: str, said: str) -> None:
