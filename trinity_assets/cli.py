@@ -75,6 +75,9 @@ def home() -> None:
 def build(
     selection: Annotated[str | None, typer.Argument(help="Dagster's selection syntax; default: every asset.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be built, and why.")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Build the selection even where it is up to date.")
+    ] = False,
 ) -> None:
     """Materialize exactly what is missing, unsynced or failed, in order, until nothing is left."""
     from trinity_assets.definitions import build_defs
@@ -88,7 +91,7 @@ def build(
     definitions = build_defs(catalog)
     selected = select(definitions, selection)
     with open_instance() as instance:
-        waiting = pending(definitions, instance, selected)
+        waiting = pending(definitions, instance, selected, rebuild=rebuild)
         if not waiting:
             print(f"All {len(selected)} assets are up to date.")
             return
@@ -102,7 +105,11 @@ def build(
             print(f"{len(released)} earlier runs were killed; what they had settled is kept.")
         apply_pool_limits(instance, catalog)
         announce = partial(_announce, {state.key for state in waiting})
-        result = build_assets(definitions, instance, selected, execute_in_processes, announce)
+        try:
+            result = build_assets(definitions, instance, selected, execute_in_processes, announce, rebuild=rebuild)
+        except KeyboardInterrupt:
+            print("\nInterrupted. Everything that settled is kept; run the same command again to go on.")
+            raise typer.Exit(130) from None
     print(f"\n{len(result.built)} assets built, {len(result.failed)} failed, {len(result.waiting)} waiting for those.")
     for key in result.failed:
         print(f"  failed: {key.to_user_string()}")

@@ -126,6 +126,14 @@ def test_there_is_nothing_to_do_twice(site: Site, run: Run) -> None:
     assert run("build")[:2] == (0, "All 23 assets are up to date.\n")
 
 
+def test_what_is_up_to_date_is_built_again_only_when_asked(site: Site, run: Run) -> None:
+    selection = 'key:"answers/terse/sums"'
+    assert run("build", selection)[:2] == (0, "All 1 assets are up to date.\n")
+    status, printed, _ = run("build", selection, "--rebuild", "--dry-run")
+    assert status == 0
+    assert "1 of 1 assets need building:\n  answers/terse/sums  stale    asked for\n" in printed
+
+
 def test_a_bad_selection_is_an_error_and_not_an_empty_build(site: Site, run: Run) -> None:
     status, _, complaint = run("build", "tag:worker=nobody")
     assert status == 1

@@ -76,7 +76,7 @@ def _parse_json_lines(lines: Iterable[str], where: str) -> list[Row]:
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and nesting as deep
             faults.append(f"line {number}: {error}")
             continue
         if isinstance(row, dict):

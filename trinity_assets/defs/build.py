@@ -63,10 +63,14 @@ def select(definitions: dg.Definitions, selection: str | None) -> frozenset[dg.A
 
 
 def pending(
-    definitions: dg.Definitions, instance: dg.DagsterInstance, selected: frozenset[dg.AssetKey]
+    definitions: dg.Definitions,
+    instance: dg.DagsterInstance,
+    selected: frozenset[dg.AssetKey],
+    *,
+    rebuild: bool = False,
 ) -> list[AssetState]:
-    """The selected assets that are not up to date, in topological order."""
-    states = asset_states(definitions, instance)
+    """The selected assets that are not up to date (with ``rebuild`` all of them), in topological order."""
+    states = _asked_again(asset_states(definitions, instance), selected if rebuild else frozenset())
     return [state for key, state in states.items() if key in selected and state.state != "fresh"]
 
 
@@ -76,10 +80,13 @@ def build(
     selected: frozenset[dg.AssetKey],
     execute: Execute,
     announce: Callable[[Sequence[AssetState]], None],
+    *,
+    rebuild: bool = False,
 ) -> BuildResult:
     """Materialize what needs it in ``selected`` until nothing is left or only failures are.
 
-    ``announce`` is told each wave before it runs.
+    ``announce`` is told each wave before it runs. ``rebuild`` materializes every selected asset once, needed or not:
+    the way back after an artifact was lost.
     """
     parents = parent_keys(definitions)
     steps = _step_siblings(definitions)
@@ -90,6 +97,8 @@ def build(
         # Steps read the catalog anew. When it is edited while a build runs, what was just built is not what this build
         # knows, and building it again would not end; it is left to the next build.
         outrun = {key for key in built if states[key].state != "fresh"}
+        if rebuild:
+            states = _asked_again(states, selected - set(built))
         wave = next_wave(states, parents, steps, selected, frozenset(failed | outrun))
         if not wave:
             break
@@ -184,6 +193,16 @@ def release_dead_runs(instance: dg.DagsterInstance) -> list[str]:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
         released.append(run.run_id)
     return released
+
+
+def _asked_again(
+    states: Mapping[dg.AssetKey, AssetState], asked: frozenset[dg.AssetKey]
+) -> dict[dg.AssetKey, AssetState]:
+    """``states`` with the fresh ones among ``asked`` as stale."""
+    return {
+        key: AssetState(key, "stale", ("asked for",)) if key in asked and state.state == "fresh" else state
+        for key, state in states.items()
+    }
 
 
 def _step_siblings(definitions: dg.Definitions) -> dict[dg.AssetKey, frozenset[dg.AssetKey]]:

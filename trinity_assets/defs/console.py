@@ -28,6 +28,8 @@ class StepFormatter(logging.Formatter):
             return ""
         if event is None:
             text = meta.get("orig_message") or record.getMessage()
+            if text.startswith("Dependencies for step"):
+                text = _SHOWN_EVENTS[dg.DagsterEventType.STEP_SKIPPED]
         elif event.event_type in _SHOWN_EVENTS:
             text = _SHOWN_EVENTS[event.event_type]
             if event.event_type is dg.DagsterEventType.STEP_FAILURE:

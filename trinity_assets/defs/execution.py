@@ -11,6 +11,8 @@ from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs.build import PROCESS_TAG, process_tag
 from trinity_assets.workers.specs import LiteLLMProvider
 
+_ENDS = (dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED)
+
 
 def concurrent_steps(catalog: Catalog) -> int:
     """How many steps run at once: one per core, and one more per remote provider, whose steps wait for the network."""
@@ -29,7 +31,11 @@ def executor(catalog: Catalog) -> dg.ExecutorDefinition:
 
 
 def execute_in_processes(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> set[dg.AssetKey]:
-    """Run the steps of ``keys`` as one Dagster run and return the assets that were materialized."""
+    """Run the steps of ``keys`` as one Dagster run and return the assets that were materialized.
+
+    Raises:
+        KeyboardInterrupt: the run was interrupted, which Dagster records as its failure.
+    """
     from trinity_assets.definitions import everything_job
 
     with dg.execute_job(
@@ -39,4 +45,7 @@ def execute_in_processes(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKe
         tags={PROCESS_TAG: process_tag()},
         asset_selection=list(keys),
     ) as result:
+        ends = [event for event in result.all_events if event.event_type in _ENDS]
+        if any("interrupted" in (event.message or "") for event in ends):
+            raise KeyboardInterrupt
         return {event.asset_key for event in result.all_events if event.is_step_materialization and event.asset_key}

@@ -36,11 +36,11 @@ ERROR_BYTES = 2000
 
 _STARTED = b"+"
 
-# Runs under `python -I -S` with the program on stdin; argv: token, descriptor, cpu_s, memory and file bytes. A hard
-# limit that the machine set lower stays: only root may raise one.
+# Runs under `python -I -S` with the token's line and the program on stdin; argv: descriptor, cpu_s, memory and file
+# bytes. A hard limit that the machine set lower stays: only root may raise one.
 _CHILD = f"""
 import os, resource, sys
-token, channel, cpu, memory, file = sys.argv[1], *map(int, sys.argv[2:])
+channel, cpu, memory, file = map(int, sys.argv[1:])
 del sys.argv[1:]
 def limit(what, soft, hard):
     allowed = resource.getrlimit(what)[1]
@@ -53,7 +53,7 @@ limit(resource.RLIMIT_CORE, 0, 0)
 if sys.platform != "darwin":
     limit(resource.RLIMIT_AS, memory, memory)
 os.write(channel, {_STARTED!r})
-source = sys.stdin.read()
+token, source = sys.stdin.readline().strip(), sys.stdin.read()
 sys.stdin = open(os.devnull)
 exec(compile(source, "<program>", "exec"), {{"__name__": "__program__"}})
 os.write(channel, token.encode())
@@ -76,7 +76,7 @@ def run_python(program: str, limits: ProgramLimits) -> ProgramResult:
             ended = _run_child(program, limits, token, writer, directory)
         reported = b""
         with contextlib.suppress(BlockingIOError):
-            reported = os.read(reader, len(_STARTED + token.encode()) + 1)
+            reported = os.read(reader, len(_STARTED + token.encode()))
     finally:
         os.close(reader)
         os.close(writer)
@@ -95,9 +95,9 @@ class _Ended:
 
 
 def _run_child(program: str, limits: ProgramLimits, token: str, writer: int, directory: str) -> _Ended:
-    arguments = [token, str(writer), str(limits.cpu_s), str(limits.memory_mib << 20), str(limits.file_mib << 20)]
+    arguments = [str(writer), str(limits.cpu_s), str(limits.memory_mib << 20), str(limits.file_mib << 20)]
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as errors:
-        source.write(program.encode("utf-8", "surrogatepass"))
+        source.write(f"{token}\n".encode() + program.encode("utf-8", "surrogatepass"))
         source.seek(0)
         try:
             child = subprocess.Popen(  # noqa: S603 - running a given program is what this module is for

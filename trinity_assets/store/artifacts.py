@@ -30,7 +30,7 @@ class ArtifactStore:
         """Keep ``data`` and return its sha256. A process killed at any moment leaves no half object behind its name."""
         sha256 = hashlib.sha256(data).hexdigest()
         target = self.path(sha256)
-        if self._fs.exists(target) and self._fs.size(target) == len(data):
+        if self._fs.exists(target) and self._fs.cat_file(target) == data:
             return sha256
         temporary = f"{target}.{uuid.uuid4().hex}.tmp"
         try:
@@ -58,12 +58,13 @@ class ArtifactStore:
             data: bytes = self._fs.cat_file(path)
         except FileNotFoundError:
             raise ArtifactError(
-                f"artifact {sha256[:12]} is not in the store at {self.url}; materialize the asset that made it again"
+                f"artifact {sha256[:12]} is not in the store at {self.url}; "
+                "build the asset that made it again (`trinity-assets build --rebuild`)"
             ) from None
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:
             raise ArtifactError(
                 f"artifact {path} is damaged: its bytes hash to {found[:12]}, its name says {sha256[:12]}; "
-                "delete the file and materialize the asset that made it again"
+                "build the asset that made it again (`trinity-assets build --rebuild`)"
             )
         return data

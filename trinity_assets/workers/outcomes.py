@@ -182,10 +182,11 @@ def classify_response(response: Any, secrets: Iterable[str] = ()) -> Outcome:
     Usage of zero tokens means that the provider did not count. ``secrets`` appear in no error.
     """
     usage = getattr(response, "usage", None)
+    total = getattr(usage, "total_tokens", None)
     seen: dict[str, Any] = {
         "model_returned": getattr(response, "model", None) or None,
-        "input_tokens": getattr(usage, "prompt_tokens", None) or None,
-        "output_tokens": getattr(usage, "completion_tokens", None) if getattr(usage, "total_tokens", None) else None,
+        "input_tokens": _count(getattr(usage, "prompt_tokens", None)) or None,
+        "output_tokens": _count(getattr(usage, "completion_tokens", None)) if _count(total) else None,
     }
     if not response.choices:
         return Outcome(Status.FAILED_TRANSIENT, error_class="no_choices", error="the response holds no choices", **seen)
@@ -202,6 +203,11 @@ def classify_response(response: Any, secrets: Iterable[str] = ()) -> Outcome:
     )
 
 
+def _count(tokens: Any) -> int | None:
+    """A number of tokens that a database and a bill can hold; anything else a provider sends counts as not counted."""
+    return tokens if isinstance(tokens, int) and 0 <= tokens < 1 << 40 else None
+
+
 def _choice(choice: Any) -> _Choice:
     message = choice.message
     own = {
@@ -209,10 +215,11 @@ def _choice(choice: Any) -> _Choice:
         **(getattr(choice, "provider_specific_fields", None) or {}),
     }
     text = message.content
+    refusal = getattr(message, "refusal", None) or own.get("refusal")
     return _Choice(
         text=text if isinstance(text, str) else None,
         finish=choice.finish_reason,
         native_finish=str(own["native_finish_reason"]) if own.get("native_finish_reason") else None,
-        refusal=getattr(message, "refusal", None) or own.get("refusal"),
+        refusal=str(refusal) if refusal else None,
         provider_error=own.get("error"),
     )

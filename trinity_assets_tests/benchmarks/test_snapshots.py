@@ -185,3 +185,10 @@ def test_humaneval_comes_out_of_its_package(tmp_path: Path) -> None:
     assert len(rows) == 164
     assert rows[0]["task_id"] == "HumanEval/0"
     assert rows[0]["entry_point"] == "has_close_elements"
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"id": ' + "7" * 5000 + "}"])
+def test_a_line_that_no_parser_takes_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "tasks.jsonl").write_text(f'{{"id": 1}}\n{line}\n')
+    with pytest.raises(TaskSourceError, match=r"line 2: "):
+        read_rows(FileSource(kind="file", path="tasks.jsonl"), tmp_path)

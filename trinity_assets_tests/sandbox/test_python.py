@@ -107,3 +107,12 @@ def test_an_interpreter_that_does_not_start_is_no_wrong_answer(
     with pytest.raises(GraderError) as caught:
         run_python("x = 1", LIMITS)
     assert str(caught.value) == f"the sandbox could not start: {reason}"
+
+
+def test_the_word_of_success_is_not_among_the_arguments() -> None:
+    program = "import os, sys; os.write(int(sys.orig_argv[-4]), sys.orig_argv[-5].encode()); os._exit(0)"
+    assert run_python(program, LIMITS).outcome == "failed"
+
+
+def test_a_program_that_forks_and_ends_has_passed() -> None:
+    assert run_python("import os; os.fork()", LIMITS).outcome == "passed"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -261,3 +263,13 @@ def test_statuses_are_settled_or_failures_and_nothing_else() -> None:
 def test_a_bug_is_not_an_outcome() -> None:
     with pytest.raises(KeyError):
         classify_error(KeyError("bug"))
+
+
+@pytest.mark.parametrize("tokens", [-5, 10**30, "12", 1.5])
+def test_a_count_that_is_none_is_not_counted(tokens: Any) -> None:
+    usage = SimpleNamespace(prompt_tokens=tokens, completion_tokens=tokens, total_tokens=tokens)
+    message = SimpleNamespace(content="4", refusal=None, provider_specific_fields=None, tool_calls=None)
+    choice = SimpleNamespace(message=message, finish_reason="stop", provider_specific_fields=None)
+    outcome = classify_response(SimpleNamespace(usage=usage, choices=[choice], model="m"))
+    assert (outcome.status, outcome.text) == (Status.ANSWERED, "4")
+    assert (outcome.input_tokens, outcome.output_tokens) == (None, None)
