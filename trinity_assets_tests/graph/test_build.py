@@ -423,7 +423,7 @@ def test_a_damaged_artifact_fails_the_step_that_reads_it_with_what_to_do(site: S
     assert names(built.result.waiting) == set()
     message = built.messages["solves/long/capitals"]
     assert message.startswith(f"artifact {damaged} is damaged: its bytes hash to ")
-    assert "delete the file and materialize the asset that made it again" in message
+    assert "build the asset that made it again (`trinity-assets build --rebuild`)" in message
 
 
 def test_the_manifest_names_the_artifacts_that_the_checkpoint_was_made_from(site: Site) -> None:
