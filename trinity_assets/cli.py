@@ -37,12 +37,15 @@ def main() -> None:
     """Run the command line; an error that a user can act on is printed as its message and exits with 1."""
     own_logger = logging.getLogger("trinity_assets")
     own_logger.setLevel(logging.INFO)
-    own_logger.addHandler(logging.StreamHandler())
+    handler = logging.StreamHandler()
+    own_logger.addHandler(handler)
     try:
         app()
     except TrinityError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+    finally:
+        own_logger.removeHandler(handler)
 
 
 @catalog_app.command("check")
