@@ -32,7 +32,31 @@ class PythonFunctionGrader(Spec):
     limits: ProgramLimits = ProgramLimits()
 
 
-GraderSpec = Annotated[ExactGrader | NumberGrader | PythonFunctionGrader, Field(discriminator="kind")]
+class ChoiceGrader(Spec):
+    """The option that the completion settles on is the right one, named by its label or by its text."""
+
+    version: ClassVar[int] = 1
+    kind: Literal["choice"]
+
+
+class MathGrader(Spec):
+    """The mathematical answer equals the gold LaTeX, as strings, as exact numbers, or as math-verify judges."""
+
+    version: ClassVar[int] = 1
+    kind: Literal["math"]
+
+
+class ProceduralGrader(Spec):
+    """The answer's score is what the scorer of the reasoning_gym dataset that generated the task gives it."""
+
+    version: ClassVar[int] = 1
+    kind: Literal["procedural"]
+
+
+GraderSpec = Annotated[
+    ExactGrader | NumberGrader | PythonFunctionGrader | ChoiceGrader | MathGrader | ProceduralGrader,
+    Field(discriminator="kind"),
+]
 
 Settled = Literal["unsolved", "missing"]
 
