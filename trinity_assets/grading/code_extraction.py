@@ -3,7 +3,7 @@
 import re
 import warnings
 
-from trinity_assets.grading.extraction import Extraction, clean_completion
+from trinity_assets.grading.extraction import Extraction, readable_text
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<mark>`{3,}|~{3,})[ \t]*(?P<label>[^\s`]*)[^`\n]*$")
 _PYTHON_LABELS = {"", "py", "python", "python3"}
@@ -19,11 +19,9 @@ def extract_code(completion: str, prompt: str, entry_point: str) -> Extraction:
     something else. In each the longest span that compiles counts. A prompt that is prose, not Python, is left out.
     Nothing is executed.
     """
-    cleaned = clean_completion(completion)
-    if cleaned is None:
-        return Extraction(None, "unclosed_think")
-    if not cleaned.strip():
-        return Extraction(None, "empty")
+    cleaned = readable_text(completion)
+    if isinstance(cleaned, Extraction):
+        return cleaned
     unfenced, blocks = _split_fences(cleaned)
     definition = re.compile(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(entry_point)}\b", re.MULTILINE)
     defining = [block for block in blocks if definition.search(block)]

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from trinity_assets.errors import GraderError
 from trinity_assets.grading.code_extraction import extract_code
-from trinity_assets.grading.extraction import Extraction, extract_number, extract_short_answer, normalize_short_answer
+from trinity_assets.grading.numbers import extract_number
+from trinity_assets.grading.short_answers import extract_short_answer, normalize_short_answer
 from trinity_assets.grading.specs import ExactGrader, GraderSpec, NumberGrader, PythonFunctionGrader
+from trinity_assets.grading.verdicts import Payload, Verdict, brief, compared, nothing_found
 from trinity_assets.sandbox.python import run_python
 
-Payload = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A score in [0, 1], the extraction rule that fired, whether it was ambiguous, and why the task is not solved."""
-
-    score: float
-    rule: str
-    ambiguous: bool
-    reason: str
+__all__ = ["Payload", "Verdict", "grade"]
 
 
 def grade(grader: GraderSpec, completion: str, payload: Payload) -> Verdict:
@@ -42,10 +33,10 @@ def _exact(_grader: ExactGrader, completion: str, payload: Payload) -> Verdict:
         return _compare_numbers(completion, [number for number in numbers if number is not None])
     found = extract_short_answer(completion)
     if found.value is None:
-        return _nothing_found(found)
+        return nothing_found(found)
     answer = normalize_short_answer(found.value)
     solved = answer in {normalize_short_answer(gold) for gold in accepted}
-    return Verdict(float(solved), found.rule, found.ambiguous, "" if solved else f"answered {_brief(answer)}")
+    return compared(solved, found, answer)
 
 
 def _number(_grader: NumberGrader, completion: str, payload: Payload) -> Verdict:
@@ -53,7 +44,7 @@ def _number(_grader: NumberGrader, completion: str, payload: Payload) -> Verdict
     for answer in _accepted_answers(payload):
         value = extract_number(answer).value
         if value is None:
-            raise GraderError(f"the gold answer {_brief(answer)} holds no number; correct it in the benchmark's source")
+            raise GraderError(f"the gold answer {brief(answer)} holds no number; correct it in the benchmark's source")
         golds.append(Decimal(value))
     return _compare_numbers(completion, golds)
 
@@ -65,7 +56,7 @@ def _python_function(grader: PythonFunctionGrader, completion: str, payload: Pay
         raise GraderError(f"the gold payload has no {error}; map it under the benchmark's fields") from error
     found = extract_code(completion, prompt, entry_point)
     if found.value is None:
-        return _nothing_found(found)
+        return nothing_found(found)
     ended = run_python(f"{found.value}\n\n{test}\n\ncheck({entry_point})\n", grader.limits)
     return Verdict(float(ended.outcome == "passed"), found.rule, found.ambiguous, ended.reason)
 
@@ -80,13 +71,9 @@ _GRADERS: dict[type, Callable[[Any, str, Payload], Verdict]] = {
 def _compare_numbers(completion: str, golds: list[Decimal]) -> Verdict:
     found = extract_number(completion)
     if found.value is None:
-        return _nothing_found(found)
+        return nothing_found(found)
     solved = Decimal(found.value) in golds
-    return Verdict(float(solved), found.rule, found.ambiguous, "" if solved else f"answered {found.value}")
-
-
-def _nothing_found(found: Extraction) -> Verdict:
-    return Verdict(0.0, found.rule, found.ambiguous, "no answer found in the completion")
+    return compared(solved, found, found.value)
 
 
 def _accepted_answers(payload: Payload) -> list[str]:
@@ -103,7 +90,3 @@ def _decimal(text: str) -> Decimal | None:
     except InvalidOperation:
         return None
     return value if value.is_finite() else None
-
-
-def _brief(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")

@@ -5,13 +5,9 @@ from typing import Any
 
 import pytest
 
-from trinity_assets.grading.extraction import (
-    Extraction,
-    clean_completion,
-    extract_number,
-    extract_short_answer,
-    normalize_short_answer,
-)
+from trinity_assets.grading.extraction import Extraction, clean_completion
+from trinity_assets.grading.numbers import extract_number
+from trinity_assets.grading.short_answers import extract_short_answer, normalize_short_answer
 
 NUMBER_CASES = 29
 
