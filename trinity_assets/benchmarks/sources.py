@@ -1,45 +1,61 @@
-"""Reading task rows from a source: one function per kind, and a version that names the bytes that would be read."""
+"""Reading task rows from a source: one function per kind, and a version that names the bytes that would be read.
+
+``source_version`` runs while definitions load: it reads local files at most, never the network.
+"""
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
-from collections.abc import Callable, Iterable
+import hashlib
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trinity_assets.benchmarks.specs import FileSource, HuggingFaceSource, PackageSource, TaskSource
+from trinity_assets.benchmarks.formats import Row, parse_rows
+from trinity_assets.benchmarks.procedural import generated_rows, generator_version
+from trinity_assets.benchmarks.specs import FileSource, HuggingFaceSource, PackageSource, ProceduralSource, TaskSource
 from trinity_assets.errors import DistributionError, TaskSourceError
 from trinity_assets.files import distribution_file, file_sha256
 
-Row = dict[str, Any]
+MISSING = "missing"
+"""The version of a source that cannot be read here: definitions still load, and the snapshot says what is wrong."""
 
 
 def read_rows(source: TaskSource, catalog_dir: Path) -> list[Row]:
     """Every row of a source, in its order.
 
     Raises:
-        TaskSourceError: the source cannot be reached, or a row is not a JSON object (all such rows are named).
+        TaskSourceError: the source cannot be reached, is another than its pinned sha256, or holds rows that cannot be
+            read, which are named.
     """
     reader: Callable[[Any, Path], list[Row]] = _READERS[type(source)]
     return reader(source, catalog_dir)
 
 
 def source_version(source: TaskSource, catalog_dir: Path) -> str:
-    """What changes when the source's rows may have changed: the file's sha256, or the pinned revision.
+    """What changes when the source's rows may have changed.
 
-    A file that cannot be read has the version ``missing``: definitions still load, and the snapshot says what is wrong.
+    The sha256 of a local file; of a URL the pinned sha256, else the URL itself, marked ``unpinned``; the revision of a
+    hub's data set; the version of what generates tasks.
     """
-    if isinstance(source, HuggingFaceSource):
-        return source.revision
+    match source:
+        case HuggingFaceSource():
+            return source.revision
+        case ProceduralSource():
+            return generator_version() or MISSING
+        case FileSource(is_url=True):
+            return source.sha256 or f"unpinned:{source.path}"
+        case _:
+            return _local_version(source, catalog_dir)
+
+
+def _local_version(source: FileSource | PackageSource, catalog_dir: Path) -> str:
     try:
         path = _local_path(source, catalog_dir)
         stat = path.stat()
+        return _unchanged_file_sha256(path, stat.st_mtime_ns, stat.st_size)
     except (TaskSourceError, OSError):
-        return "missing"
-    return _unchanged_file_sha256(path, stat.st_mtime_ns, stat.st_size)
+        return MISSING
 
 
 @lru_cache(maxsize=256)
@@ -56,36 +72,47 @@ def _local_path(source: FileSource | PackageSource, catalog_dir: Path) -> Path:
         raise TaskSourceError(str(error)) from None
 
 
-def _read_local(source: FileSource | PackageSource, catalog_dir: Path) -> list[Row]:
+def _read_file(source: FileSource, catalog_dir: Path) -> list[Row]:
+    where = source.path if source.is_url else str(_local_path(source, catalog_dir))
+    data = _fetched(source.path) if source.is_url else _read_local(Path(where))
+    if source.sha256 is not None:
+        found = hashlib.sha256(data).hexdigest()
+        if found != source.sha256:
+            raise TaskSourceError(
+                f"{where} is not the file that the catalog pins: found sha256 {found}, expected {source.sha256}. "
+                "Fetch the right file, or pin the new one if its change is meant"
+            )
+    return parse_rows(data, source.path, where)
+
+
+def _read_package(source: PackageSource, catalog_dir: Path) -> list[Row]:
     path = _local_path(source, catalog_dir)
+    return parse_rows(_read_local(path), source.path, str(path))
+
+
+def _read_local(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
+        return path.read_bytes()
     except FileNotFoundError:
         raise TaskSourceError(f"there is no file {path}") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+    except OSError as error:
         raise TaskSourceError(f"cannot read {path}: {error}") from error
-    return _parse_json_lines(text.split("\n"), str(path))
 
 
-def _parse_json_lines(lines: Iterable[str], where: str) -> list[Row]:
-    rows: list[Row] = []
-    faults: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and nesting as deep
-            faults.append(f"line {number}: {error}")
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
-        else:
-            faults.append(f"line {number}: not a JSON object")
-    if faults:
-        raise TaskSourceError(f"{where} holds rows that are not JSON objects: " + "; ".join(faults))
-    return rows
+def _fetched(url: str) -> bytes:
+    import fsspec
+
+    try:
+        with fsspec.open(url, "rb") as stream:
+            data: bytes = stream.read()
+    except FileNotFoundError:
+        raise TaskSourceError(f"there is no file {url}") from None
+    except ImportError as error:
+        raise TaskSourceError(f"cannot open {url}: {error}") from error
+    except Exception as error:  # every file system raises classes of its own for "offline", "forbidden" and "unknown"
+        said = str(error) or type(error).__name__
+        raise TaskSourceError(f"cannot fetch {url}: {said}. If this machine is offline, give a local path") from error
+    return data
 
 
 def _read_huggingface(source: HuggingFaceSource, _catalog_dir: Path) -> list[Row]:
@@ -96,14 +123,19 @@ def _read_huggingface(source: HuggingFaceSource, _catalog_dir: Path) -> list[Row
     except Exception as error:  # the hub client raises a dozen unrelated classes for "offline", "gated" and "absent"
         raise TaskSourceError(
             f"cannot load the dataset {source.repo} (config {source.config}, split {source.split}, revision "
-            f"{source.revision}): {error}. If it is gated, set HF_TOKEN; if this machine is offline, fill the hub's "
-            "cache on one that is not and set HF_HOME to it"
+            f"{source.revision}): {error}. If it is gated, accept its terms on the hub and set HF_TOKEN; if this "
+            "machine is offline, fill the hub's cache on one that is not and set HF_HOME to it"
         ) from error
     return [dict(row) for row in dataset]
 
 
+def _generate(source: ProceduralSource, _catalog_dir: Path) -> list[Row]:
+    return generated_rows(source)
+
+
 _READERS: dict[type, Callable[[Any, Path], list[Row]]] = {
-    FileSource: _read_local,
-    PackageSource: _read_local,
+    FileSource: _read_file,
+    PackageSource: _read_package,
     HuggingFaceSource: _read_huggingface,
+    ProceduralSource: _generate,
 }

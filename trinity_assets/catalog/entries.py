@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from trinity_assets.backbones.specs import BackboneSpec
-from trinity_assets.benchmarks.specs import FieldMapping, TaskSource
+from trinity_assets.benchmarks.specs import FieldMapping, Quarantined, TaskSource
 from trinity_assets.grading.specs import GraderSpec, Settlement
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN, Slug, Spec
@@ -32,17 +32,22 @@ PoolEntry = Annotated[tuple[Slug, ...], Field(min_length=2)]
 """The workers offered to a router, in order; the order breaks ties."""
 
 
+PresetName = Literal["arc", "gsm8k", "humaneval", "math500", "mbpp", "mmlu"]
+
+
 class BenchmarkEntry(Spec):
-    """A benchmark. A ``preset`` fills in fields, prompt and grader; what is written beside it wins."""
+    """A benchmark. A ``preset`` fills in fields, prompt and grader; what is written beside it wins, field by field."""
 
     source: TaskSource
-    preset: Literal["humaneval", "gsm8k"] | None = None
+    preset: PresetName | None = None
     fields: FieldMapping | None = None
     category: str | None = None
     prompt: str | None = None
     grader: GraderSpec | None = None
     settlement: Settlement = Settlement()
     limit: Annotated[int, Field(gt=0)] | None = None
+    seed: int | None = None
+    quarantine: tuple[Quarantined, ...] = ()
 
 
 class RouterEntry(RouterTraining):

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from trinity_assets.benchmarks.specs import FieldMapping, FileSource, SnapshotSpec
+from trinity_assets.benchmarks.specs import FieldMapping, FileSource, ProceduralSource, SnapshotSpec
 from trinity_assets.catalog.catalog import CATALOG_VARIABLE, DEFAULT_CATALOG, Benchmark, Catalog, Router
 from trinity_assets.catalog.entries import FILES, NAMED_BY_KEY, BenchmarkEntry, RouterEntry, WorkerEntry
-from trinity_assets.catalog.presets import PRESETS
+from trinity_assets.catalog.presets import GENERATED, PRESETS, Preset
 from trinity_assets.catalog.reading import Document, Fault, FieldPath, read_document
 from trinity_assets.errors import CatalogError
 from trinity_assets.grading.specs import GradingSpec
@@ -125,9 +125,10 @@ class _Loader:
 
     def _check_benchmark(self, name: str, entry: BenchmarkEntry) -> None:
         path = ("benchmarks", name)
-        if isinstance(entry.source, FileSource) and not (self._directory / entry.source.path).is_file():
-            self._fault("benchmarks.yaml", (*path, "source", "path"), f"no file {self._directory / entry.source.path}")
-        if entry.preset is None and entry.grader is None:
+        source = entry.source
+        if isinstance(source, FileSource) and not source.is_url and not (self._directory / source.path).is_file():
+            self._fault("benchmarks.yaml", (*path, "source", "path"), f"no file {self._directory / source.path}")
+        if _preset(entry) is None and entry.grader is None:
             self._fault("benchmarks.yaml", path, f"no grader; give one, or a preset ({_names(PRESETS)})")
 
     def _compose(self) -> Catalog | None:
@@ -178,14 +179,31 @@ class _Loader:
 
 
 def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
-    preset = PRESETS[entry.preset] if entry.preset else None
-    fields = entry.fields or (preset.fields if preset else FieldMapping())
+    preset = _preset(entry)
+    written = entry.fields.model_dump(exclude_unset=True) if entry.fields else {}
     if entry.category is not None:
-        fields = fields.model_copy(update={"category": entry.category})
+        written["category"] = entry.category
+    fields = FieldMapping.model_validate((preset.fields.model_dump() if preset else {}) | written)
     prompt = entry.prompt or (preset.prompt if preset else "{question}")
     grader = entry.grader or (preset.grader if preset else None)
-    snapshot = SnapshotSpec(name=name, source=entry.source, fields=fields, prompt=prompt, limit=entry.limit)
+    snapshot = SnapshotSpec(
+        name=name,
+        source=entry.source,
+        fields=fields,
+        prompt=prompt,
+        limit=entry.limit,
+        seed=entry.seed,
+        quarantine=entry.quarantine,
+    )
     return Benchmark(name, snapshot, GradingSpec(grader=grader, settlement=entry.settlement))  # type: ignore[arg-type]
+
+
+def _preset(entry: BenchmarkEntry) -> Preset | None:
+    """The named preset, or that of generated tasks where their own scorer grades them."""
+    if entry.preset:
+        return PRESETS[entry.preset]
+    own_scorer = entry.grader is None or entry.grader.kind == "procedural"
+    return GENERATED if isinstance(entry.source, ProceduralSource) and own_scorer else None
 
 
 def _training(entry: RouterEntry) -> RouterTraining:

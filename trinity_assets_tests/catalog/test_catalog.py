@@ -155,7 +155,7 @@ def test_faults_of_all_files_are_told_together(offline: Path, edit: Edit) -> Non
             "benchmarks.yaml",
             "grader: {kind: exact}",
             "",
-            "benchmarks.starter: no grader; give one, or a preset (gsm8k, humaneval)",
+            "benchmarks.starter: no grader; give one, or a preset (arc, gsm8k, humaneval, math500, mbpp, mmlu)",
         ),
         ("benchmarks.yaml", '"{question}"', '"{question"', "benchmarks.starter.prompt: not a template"),
         (
