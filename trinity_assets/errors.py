@@ -54,6 +54,10 @@ class GraderError(TrinityError):
     """A completion could not be graded for a reason that is not the completion's fault; never a score."""
 
 
+class SandboxError(GraderError):
+    """Untrusted code cannot be run here: no sandbox holds on this machine, or the one chosen does not start."""
+
+
 class TrainingError(TrinityError):
     """A router table cannot be built, or a trainer cannot learn from it."""
 

@@ -25,11 +25,16 @@ class NumberGrader(Spec):
 
 
 class PythonFunctionGrader(Spec):
-    """The completed function passes the benchmark's own checks, run in a process of its own."""
+    """The completed function passes the benchmark's own checks; it runs in a sandbox, the checks outside.
 
-    version: ClassVar[int] = 1
+    ``allow_unsandboxed`` lets it run as a bare process where the machine offers no sandbox. It says nothing about a
+    verdict, so it is in no digest.
+    """
+
+    version: ClassVar[int] = 2
     kind: Literal["python_function"]
     limits: ProgramLimits = ProgramLimits()
+    allow_unsandboxed: bool = False
 
 
 class ChoiceGrader(Spec):
@@ -83,4 +88,5 @@ class GradingSpec(Spec):
 
     def identity(self) -> dict[str, Any]:
         """The spec with the grader's version: what changes a verdict."""
-        return self.model_dump(mode="json") | {"grader_version": self.grader.version}
+        declared = self.model_dump(mode="json", exclude={"grader": {"allow_unsandboxed"}})
+        return declared | {"grader_version": self.grader.version}

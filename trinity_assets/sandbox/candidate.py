@@ -1,0 +1,343 @@
+"""The trusted end of a sandbox: a program's function as an ordinary callable.
+
+Calls travel as plain data over a private socket. The program cannot pass anything but data, so the checks that compare
+its results run only code of their own, whatever the results are.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import marshal
+import os
+import select
+import signal
+import socket
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+from trinity_assets.errors import GraderError, SandboxError
+from trinity_assets.sandbox import inside, values
+from trinity_assets.sandbox.specs import ProgramLimits
+from trinity_assets.sandbox.tiers import Tier, interpreter
+
+START_LIMIT_S = 120.0
+"""How long a sandbox may take to start, on a machine however busy."""
+STARVED_FACTOR = 10
+"""Up to how many times its wall limit a program is waited for while it only waits for a core."""
+ARGUMENT_BYTES = 64 << 20
+LEAST_REPLY_BYTES = 1 << 16
+"""What a reply may take whatever the limit on a returned value: room for an exception's text."""
+
+
+class CandidateError(Exception):
+    """The program is at fault: it cannot be loaded, ended early, or answered what is no answer."""
+
+
+class CandidateTimeoutError(CandidateError):
+    """The program used its CPU time, or did not answer within its wall limit."""
+
+
+class RaisedError(Exception):
+    """The function raised something that is no exception of the standard library's own."""
+
+
+class Opaque:
+    """A result that is no plain data, such as a match of a regular expression: true or false, and equal to nothing."""
+
+    def __init__(self, name: str, truth: bool) -> None:
+        self._name, self._truth = name, truth
+
+    def __bool__(self) -> bool:
+        return self._truth
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+
+# Reads the two modules of this room that run inside from the socket, so that no file of ours lies in the sandbox.
+_BOOT = """import marshal, sys
+channel = open({descriptor}, "rb")
+for name, code in marshal.loads(channel.read(int.from_bytes(channel.read(4), "big"))):
+    module = type(sys)(name)
+    sys.modules[name] = module
+    exec(code, module.__dict__)
+module.serve(channel, {descriptor})
+"""
+
+
+@lru_cache(maxsize=1)
+def _modules_inside() -> bytes:
+    """The compiled modules; the interpreter inside is the one that compiles them here."""
+    parts = []
+    for module in (values, inside):
+        source = Path(str(module.__file__)).read_text(encoding="utf-8")
+        parts.append((module.__name__, compile(source, f"<{module.__name__}>", "exec", dont_inherit=True)))
+    return marshal.dumps(parts)
+
+
+class Candidate:
+    """One untrusted program in one sandbox of its own, as a context manager and a callable.
+
+    ``failure`` keeps the first failure of the program, so that checks that swallow exceptions cannot hide it; ``calls``
+    counts the calls that were made; ``opaque`` is the type of a result that was no plain data.
+
+    Raises, from every method:
+        CandidateError: the program is at fault.
+        SandboxError, GraderError: it is not: the sandbox does not start, or something outside ended it.
+    """
+
+    def __init__(self, tier: Tier, limits: ProgramLimits) -> None:
+        self._tier, self._limits = tier, limits
+        self.failure: Exception | None = None
+        self.calls = 0
+        self.opaque: str | None = None
+        self._status: int | None = None
+        self._cpu_s = 0.0
+        self._ready = False
+        self._left_s = float(limits.wall_s)
+        self._credited_s = 0.0
+        self._socket, theirs = socket.socketpair()
+        self._errors, errors = os.pipe()
+        os.set_blocking(self._errors, False)
+        command = [*interpreter(), "-c", _BOOT.format(descriptor=theirs.fileno())]
+        try:
+            self._started = tier.start(command, [theirs.fileno()], errors, limits)
+        except BaseException:
+            self._socket.close()
+            os.close(self._errors)
+            raise
+        finally:
+            theirs.close()
+            os.close(errors)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        self._socket.close()
+        os.close(self._errors)
+
+    def load(self, program: str, function: str) -> None:
+        """Run the program as a module; its ``function`` is what calls reach from then on."""
+        self._send_bytes(_modules_inside())
+        self._send(_kernel_limits(self._limits))
+        word = self._receive()
+        if word[0] != "ready":
+            raise SandboxError(f"the sandbox {self._tier.name} said {word[0]!r} in place of 'ready'")
+        self._ready = True
+        self._left_s = float(self._limits.wall_s)
+        self._send((program, function))
+        word = self._receive()
+        if word[0] == "raised":
+            raise self._failed(CandidateError(f"{word[1]}: {word[2]}" if word[2] else word[1]))
+        if word != ("loaded", True):
+            raise self._failed(CandidateError(f"defines no function {function}"))
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        self.calls += 1
+        if self.failure is not None:
+            raise self.failure
+        self._send((arguments, named))
+        match self._receive():
+            case ("returned", result, None):
+                return result
+            case ("returned", None, tuple() as changed) if len(changed) == len(arguments):
+                for ours, theirs in zip(arguments, changed, strict=True):
+                    _take_over(ours, theirs)
+                return None
+            case ("raised", str() as name, str() as message):
+                raise _exception(name, message)
+            case ("opaque", str() as name, bool() as truth):
+                self.opaque = name
+                return Opaque(name, truth)
+            case ("too large", str() as how):
+                raise self._failed(CandidateError(f"returned too much: {how}"))
+            case _:
+                raise self._failed(CandidateError("answered something that is no answer"))
+
+    def _send(self, message: object) -> None:
+        try:
+            self._send_bytes(values.encode(message, ARGUMENT_BYTES))
+        except values.NotPlainError as error:
+            raise self._failed(GraderError(f"the checks pass a {error}, which cannot enter the sandbox")) from None
+        except values.TooLargeError as error:
+            raise self._failed(GraderError(f"the checks pass more than can enter the sandbox: {error}")) from None
+
+    def _send_bytes(self, data: bytes) -> None:
+        left = memoryview(len(data).to_bytes(4, "big") + data)
+        self._socket.setblocking(False)
+        while left:
+            self._wait(select.POLLOUT)
+            try:
+                left = left[self._socket.send(left) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise self._ended() from None
+
+    def _receive(self) -> tuple[Any, ...]:
+        size = int.from_bytes(self._receive_bytes(4), "big")
+        if size > max(self._limits.reply_kib << 10, LEAST_REPLY_BYTES):
+            raise self._failed(CandidateError(f"answered with {size} bytes, more than it may"))
+        try:
+            message = values.decode(self._receive_bytes(size), values.MAX_DEPTH + 2)
+        except values.MalformedError as error:
+            raise self._failed(CandidateError(f"answered something that cannot be read: {error}")) from None
+        if not isinstance(message, tuple) or not message:
+            raise self._failed(CandidateError("answered something that is no answer"))
+        return message
+
+    def _receive_bytes(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            self._wait(select.POLLIN)
+            try:
+                part = self._socket.recv(min(size - len(data), 1 << 20))
+            except BlockingIOError:
+                continue
+            except OSError:
+                part = b""
+            if not part:
+                raise self._ended()
+            data += part
+        return bytes(data)
+
+    def _wait(self, event: int) -> None:
+        """Wait until the socket is ready, at most for what is left of the wall limit."""
+        poller = select.poll()
+        poller.register(self._socket, event)
+        while True:
+            began = time.monotonic()
+            if poller.poll(1000 * max(0.0, self._left_s if self._ready else START_LIMIT_S)):
+                self._left_s -= time.monotonic() - began
+                return
+            self._left_s -= time.monotonic() - began
+            if not self._ready:
+                raise SandboxError(f"the sandbox {self._tier.name} did not start within {START_LIMIT_S:.0f} s")
+            starved_s = _waited_for_a_core_s(self._started.process.pid)
+            if starved_s > STARVED_FACTOR * self._limits.wall_s:
+                raise self._failed(GraderError("the machine is too busy to run a program; grade again"))
+            self._left_s += starved_s - self._credited_s
+            self._credited_s = starved_s
+            if self._left_s <= 0.01:
+                raise self._failed(CandidateTimeoutError(f"did not answer within {self._limits.wall_s} s"))
+
+    def _failed(self, failure: Exception) -> Exception:
+        self.failure = self.failure or failure
+        return self.failure
+
+    def _ended(self) -> Exception:
+        """What it means that the program's end of the socket is closed."""
+        if not self._end(patience_s=2.0):
+            return self._failed(CandidateError("closed its end of the conversation"))
+        assert self._status is not None  # noqa: S101 - the process has been waited for
+        status = self._status
+        if self._started.shell_status and status > 128:
+            status = 128 - status
+        if not self._ready:
+            said = self._said() or f"it ended with status {status}"
+            return self._failed(SandboxError(f"the sandbox {self._tier.name} could not start: {said}"))
+        at_limit = self._cpu_s >= 0.9 * self._limits.cpu_s  # the kernel's clock ticks
+        if status == -signal.SIGXCPU or (status == -signal.SIGKILL and at_limit):
+            return self._failed(CandidateTimeoutError(f"used its {self._limits.cpu_s} s of CPU time"))
+        if status == -signal.SIGKILL:
+            return self._failed(
+                GraderError("the process was killed from outside while it ran a program (out of memory?); grade again")
+            )
+        how = f"was ended by {_signal_name(-status)}" if status < 0 else f"left early with status {status}"
+        return self._failed(CandidateError(how))
+
+    def _said(self) -> str:
+        with contextlib.suppress(OSError):
+            lines = os.read(self._errors, 1 << 16).decode("utf-8", "replace").strip().splitlines()
+            return lines[-1] if lines else ""
+        return ""
+
+    def _end(self, patience_s: float = 0.0) -> bool:
+        """See the sandbox ended, and say whether it ended on its own within ``patience_s``; else it is killed.
+
+        Nothing of it is left afterwards.
+        """
+        if self._status is not None:
+            return True
+        process = self._started.process
+        deadline = time.monotonic() + patience_s
+        pause = 0.0005
+        # Left unreaped until its group is killed, so that the group's number cannot be somebody else's by then.
+        while not (ended := os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)):
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(pause)
+            pause = min(pause * 2, 0.02)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = self._status = os.waitstatus_to_exitcode(status)
+        self._cpu_s = usage.ru_utime + usage.ru_stime
+        self._drain()
+        return ended is not None
+
+    def _drain(self) -> None:
+        """Wait until nothing holds the other end of the socket: a namespace ends a moment after its first process."""
+        self._socket.setblocking(True)
+        self._socket.settimeout(5.0)
+        with contextlib.suppress(OSError):
+            while self._socket.recv(1 << 20):
+                pass
+
+
+def _kernel_limits(limits: ProgramLimits) -> dict[str, int]:
+    return {
+        "CPU": limits.cpu_s,
+        "AS": limits.memory_mib << 20,
+        "FSIZE": limits.file_mib << 20,
+        "NPROC": limits.processes,
+        "NOFILE": 64,
+        "CORE": 0,
+        "reply_bytes": limits.reply_kib << 10,
+    }
+
+
+def _take_over(ours: Any, theirs: Any) -> None:
+    """Give a container that was passed the content that the function left in it."""
+    if type(ours) is not type(theirs):
+        return
+    if isinstance(ours, list):
+        ours[:] = theirs
+    elif isinstance(ours, (dict, set)):
+        ours.clear()
+        ours.update(theirs)
+
+
+def _exception(name: str, message: str) -> Exception:
+    """An exception as checks may expect it: one of the builtin ones by its name, or ``RaisedError``.
+
+    What ends an iteration is none of them: ``all(map(f, cases))`` would take it for the end of the cases, and pass.
+    """
+    kind = getattr(builtins, name, None)
+    ends_iteration = (StopIteration, StopAsyncIteration)
+    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, ends_iteration):
+        with contextlib.suppress(TypeError):  # UnicodeDecodeError takes five arguments
+            return kind(message)
+    return RaisedError(f"{name}: {message}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _waited_for_a_core_s(pid: int) -> float:
+    """Seconds that a process and its children were ready to run and waited for a core; 0 where nobody counts them."""
+    total = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        for one in (str(pid), *children):
+            total += int(Path(f"/proc/{one}/schedstat").read_text(encoding="ascii").split()[1])
+    return total / 1e9

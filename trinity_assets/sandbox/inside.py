@@ -1,0 +1,104 @@
+"""The untrusted end: what runs inside the sandbox, around the program.
+
+It limits itself, says that it is ready, loads the program it is sent, and then calls the program's function with what
+it is sent, for as long as the trusted end asks. Nothing here is trusted: once the program runs, it may rewrite all of
+this. What keeps it honest is that it never holds a test or an expected value, and that its replies are only data.
+
+The standard library is imported lazily, since every graded completion starts this once.
+"""
+
+# No `Any` here: importing typing would cost every start.
+# mypy: disable-error-code="no-untyped-def"
+
+import sys
+
+from trinity_assets.sandbox.values import NotPlainError, TooLargeError, decode, encode
+
+MODULE = "program"
+
+
+def serve(channel, descriptor: int) -> None:
+    """Serve one program on ``channel``, a buffered reader of the socket ``descriptor``, and leave."""
+    import os
+
+    def receive():
+        return decode(channel.read(int.from_bytes(channel.read(4), "big")))
+
+    def send(reply: tuple, max_bytes: int = 1 << 16) -> None:
+        data = encode(reply, max_bytes)
+        data = len(data).to_bytes(4, "big") + data
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+    limits = receive()
+    limit_this_process(limits)
+    silence = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(silence, stream)
+    os.close(silence)
+    send(("ready", ".".join(map(str, sys.version_info[:3]))))
+    program, name = receive()
+    try:
+        function = load(program, name)
+    except BaseException as error:
+        send(("raised", *described(error)))
+        return
+    send(("loaded", callable(function)))
+    while True:
+        arguments, named = receive()
+        before = encode(arguments, 1 << 30)
+        try:
+            result = function(*arguments, **named)
+        except BaseException as error:
+            send(("raised", *described(error)))
+            continue
+        try:
+            # Sorting in place and its like return None: only then are the arguments part of the result.
+            changed = result is None and encode(arguments, limits["reply_bytes"]) != before
+            send(("returned", result, arguments if changed else None), limits["reply_bytes"])
+        except NotPlainError as error:
+            send(("opaque", str(error), is_true(result)))
+        except TooLargeError as error:
+            send(("too large", str(error)))
+        except BaseException as error:
+            send(("raised", *described(error)))
+
+
+def limit_this_process(limits) -> None:
+    """Set the limits for good; a lower hard limit that the machine set stays."""
+    import resource
+
+    for name in ("CPU", "AS", "FSIZE", "NPROC", "NOFILE", "CORE"):
+        what, wanted = getattr(resource, f"RLIMIT_{name}"), limits[name]
+        allowed = resource.getrlimit(what)[1]
+        if allowed != resource.RLIM_INFINITY:
+            wanted = min(wanted, allowed)
+        try:
+            resource.setrlimit(what, (wanted, wanted))
+        except (OSError, ValueError):
+            if sys.platform != "darwin":  # which does not know a limited address space
+                raise
+
+
+def load(program: str, name: str):
+    """Run ``program`` as a module of its own and give what it binds to ``name``, None if nothing."""
+    module = type(sys)(MODULE)
+    sys.modules[MODULE] = module  # dataclasses look their module up
+    exec(compile(program, f"<{MODULE}>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - see the module's text
+    return module.__dict__.get(name)
+
+
+def is_true(value) -> bool:
+    """Whether a value counts as true; one that cannot say counts as true, as most objects do."""
+    try:
+        return bool(value)
+    except BaseException:
+        return True
+
+
+def described(error: BaseException) -> tuple[str, str]:
+    """The name of an exception's class and its message, short enough for any reply."""
+    try:
+        return type(error).__name__[:100], str(error)[:500]
+    except BaseException:
+        return "Exception", ""

@@ -1,0 +1,171 @@
+"""The ladder of sandboxes: each tier is one way to start a program where it can reach nothing.
+
+A tier only starts a process; that it holds is found out by ``probing``. ``bubblewrap`` gives a program its own root,
+namespaces and 32 MiB of memory to write files in. ``landlock`` needs no namespaces: the program keeps the machine's
+file system but may read nothing of it beyond the interpreter, and writes nowhere. ``sandbox_exec`` is the one of macOS.
+``unsandboxed`` is a bare process with limits, for machines that offer nothing else and people who accept that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from trinity_assets.errors import SandboxError
+from trinity_assets.sandbox.specs import ProgramLimits
+from trinity_assets.sandbox.syscalls import syscall_filter
+
+NOBODY = "65534"
+
+
+@dataclass(frozen=True)
+class Started:
+    """A started sandbox: the process to wait for, and whether its status tells of a signal as 128 + number."""
+
+    process: subprocess.Popen[bytes]
+    shell_status: bool
+
+
+@dataclass(frozen=True)
+class Tier:
+    """One rung. ``start(command, descriptors, errors, limits)`` runs a command that inherits ``descriptors``.
+
+    confines: it promises that a program reaches nothing; only the last rung does not.
+    """
+
+    name: str
+    confines: bool
+    start: Callable[[Sequence[str], Sequence[int], int, ProgramLimits], Started]
+
+
+def interpreter() -> list[str]:
+    """The command that starts the bare interpreter: isolated from the environment, the user and the site's packages."""
+    return [str(_python()), "-I", "-S", "-B", "-X", "utf8"]
+
+
+@lru_cache(maxsize=1)
+def _python() -> Path:
+    return Path(sys.executable).resolve()  # a virtual environment's is a link to it
+
+
+@lru_cache(maxsize=1)
+def _interpreter_trees() -> tuple[Path, ...]:
+    """What the interpreter must be able to read: its own tree and the libraries of the system."""
+    trees = [Path(sys.base_prefix).resolve()]
+    if not _python().is_relative_to(trees[0]):
+        trees.append(_python())
+    system = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store")
+    return (*trees, *(path for path in map(Path, system) if path.exists()))
+
+
+def _start_bubblewrap(
+    command: Sequence[str], descriptors: Sequence[int], errors: int, limits: ProgramLimits
+) -> Started:
+    bubblewrap = shutil.which("bwrap")
+    if bubblewrap is None:
+        raise SandboxError("bubblewrap is not installed (Debian, Ubuntu, Fedora: the package bubblewrap)")
+    filter_reader, filter_writer = os.pipe()
+    try:
+        os.write(filter_writer, syscall_filter(limits.processes))  # some 2 kB, far below what a pipe holds
+        os.close(filter_writer)
+        binds = [part for path in _interpreter_trees() for part in ("--ro-bind", str(path), str(path))]
+        arguments = [
+            # The user namespace is what takes a real root's rights away. As process 1 of its own process namespace, the
+            # program cannot be killed from inside, and whatever it left running ends with it.
+            *("--unshare-all", "--unshare-user", "--as-pid-1", "--die-with-parent"),
+            *("--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--seccomp", str(filter_reader)),
+            *binds,
+            *("--proc", "/proc", "--dev", "/dev", "--size", str(2 * limits.file_mib << 20), "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
+            *("--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"),  # noqa: S108 - the sandbox's own
+        ]
+        process = _popen([bubblewrap, *arguments, *command], [*descriptors, filter_reader], errors)
+    finally:
+        os.close(filter_reader)
+    return Started(process, shell_status=True)
+
+
+def _start_landlock(command: Sequence[str], descriptors: Sequence[int], errors: int, limits: ProgramLimits) -> Started:
+    from trinity_assets.sandbox.landlock import confinement
+
+    if limits.processes != 1:
+        raise SandboxError(
+            f"the limit processes: {limits.processes} needs bubblewrap; without it a program is given one process"
+        )
+    devices = [Path("/dev/null"), Path("/dev/zero"), Path("/dev/urandom"), Path("/dev/random")]
+    confine = confinement(_interpreter_trees(), devices, syscall_filter(1))
+    return Started(_popen(command, descriptors, errors, confine), shell_status=False)
+
+
+MACOS_PROFILE = """(version 1)
+(deny default)
+(allow process-exec (literal "{python}"))
+(allow file-read* {trees})
+(allow file-read-metadata)
+(allow file-read* file-write-data (literal "/dev/null") (literal "/dev/urandom") (literal "/dev/random"))
+(allow sysctl-read)
+(deny process-fork)
+(deny network*)
+(deny signal)
+"""
+
+
+def macos_profile() -> str:
+    """The profile for ``sandbox-exec``: read the interpreter and the system's libraries, and nothing else."""
+    paths = [
+        *_interpreter_trees(),
+        Path("/usr/lib"),
+        Path("/System/Library"),
+        Path("/System/Volumes/Preboot/Cryptexes"),
+    ]
+    trees = " ".join(f'(subpath "{path}")' for path in paths)
+    return MACOS_PROFILE.format(python=_python(), trees=trees)
+
+
+def _start_sandbox_exec(
+    command: Sequence[str], descriptors: Sequence[int], errors: int, _limits: ProgramLimits
+) -> Started:
+    tool = shutil.which("sandbox-exec")
+    if tool is None:
+        raise SandboxError("there is no sandbox-exec, which comes with macOS")
+    return Started(_popen([tool, "-p", macos_profile(), *command], descriptors, errors), shell_status=False)
+
+
+def _start_unsandboxed(
+    command: Sequence[str], descriptors: Sequence[int], errors: int, _limits: ProgramLimits
+) -> Started:
+    return Started(_popen(command, descriptors, errors), shell_status=False)
+
+
+def _popen(
+    command: Sequence[str], descriptors: Sequence[int], errors: int, confine: Callable[[], None] | None = None
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - starting a given program is what this room is for
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd="/",
+            env={},
+            pass_fds=descriptors,
+            # A session of its own, so that a signal to the terminal's group does not look like a kill from outside.
+            start_new_session=True,
+            preexec_fn=confine,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SandboxError(f"cannot start a process to run a program in: {error}") from error
+
+
+BUBBLEWRAP = Tier("bubblewrap", True, _start_bubblewrap)
+LANDLOCK = Tier("landlock", True, _start_landlock)
+SANDBOX_EXEC = Tier("sandbox_exec", True, _start_sandbox_exec)
+UNSANDBOXED = Tier("unsandboxed", False, _start_unsandboxed)
+
+LADDER = {tier.name: tier for tier in (BUBBLEWRAP, LANDLOCK, SANDBOX_EXEC, UNSANDBOXED)}
+"""Every tier by its name, the strongest first."""

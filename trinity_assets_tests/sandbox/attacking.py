@@ -1,0 +1,129 @@
+"""Runs every attack in one tier: ``python -m trinity_assets_tests.sandbox.attacking TIER``.
+
+It prints one JSON object, attack -> what came of it, and runs as whoever starts it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import trinity_assets
+from trinity_assets.errors import GraderError
+from trinity_assets.sandbox.candidate import Candidate, CandidateError
+from trinity_assets.sandbox.specs import ProgramLimits
+from trinity_assets.sandbox.tiers import LADDER
+from trinity_assets_tests.sandbox import attacks
+
+LIMITS = ProgramLimits(cpu_s=1, wall_s=3, memory_mib=256, file_mib=4, reply_kib=64)
+SECRET = "a secret that must stay where it is"  # noqa: S105 - what the attacks look for
+
+
+def main(tier_name: str) -> dict[str, str]:
+    tier = LADDER[tier_name]
+    outcomes = {"user": str(os.getuid())}
+    with tempfile.TemporaryDirectory(prefix="attacked-") as directory, contextlib.ExitStack() as open_sockets:
+        world, heard = _world(Path(directory), open_sockets)
+        tempfile.tempdir = str(Path(directory) / "temporary")
+        Path(tempfile.tempdir).mkdir()
+        for name, program in attacks.CONTAINED.items():
+            outcomes[name] = _tried(tier, program, world)
+        for name, (program, _) in attacks.ENDED.items():
+            outcomes[name] = _tried(tier, program, world)
+        outcomes["what was heard outside"] = heard()
+        outcomes["the secret file afterwards"] = Path(world["file"]).read_text(encoding="utf-8")
+        left = [*Path(tempfile.tempdir).iterdir(), *Path("/tmp").glob("fill-*"), *Path("/dev/shm").glob("fill-*")]  # noqa: S108 - where attacks write
+        outcomes["files left"] = ", ".join(map(str, left))
+    return outcomes
+
+
+def _tried(tier: Any, program: str, world: dict[str, Any]) -> str:
+    began = time.monotonic()
+    outcome = "contained"
+    try:
+        with Candidate(tier, LIMITS) as candidate:
+            channel = int(candidate._started.process.args[-1].split("open(")[1].split(",")[0])  # type: ignore[union-attr, index]
+            candidate.load(attacks.COMMON + program, "f")
+            try:
+                got = candidate(world | {"channel": channel})
+                outcome = f"got {got!r}" if got else "contained"
+            except CandidateError as error:
+                outcome = f"{'timeout' if 'time' in str(error) or 'within' in str(error) else 'failure'}: {error}"
+            except GraderError as error:
+                outcome = f"no verdict: {error}"
+            except Exception as error:
+                outcome = f"raised: {type(error).__name__}: {error}"
+    except (CandidateError, GraderError) as error:
+        outcome = f"no verdict: {type(error).__name__}: {error}"
+    if time.monotonic() - began > 30:
+        outcome += f"; it took {time.monotonic() - began:.0f} s"
+    if left := _left_behind():
+        outcome += f"; left running: {left}"
+    return outcome
+
+
+def _left_behind() -> list[str]:
+    """Processes of programs that still run: those that were started with the words that boot a program."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and process.name != str(os.getpid()):
+            with contextlib.suppress(OSError):
+                command = (process / "cmdline").read_bytes()
+                status = (process / "stat").read_text().rpartition(")")[2].split()
+                if b"module.serve(channel" in command and status[0] != "Z" and int(status[1]) in (1, os.getpid()):
+                    found.append(process.name)
+    return found
+
+
+def _world(directory: Path, open_sockets: contextlib.ExitStack) -> tuple[dict[str, Any], Any]:
+    secret, key = directory / "secret", directory / "id_ed25519"
+    for file in (secret, key):
+        file.write_text(SECRET, encoding="utf-8")
+    os.environ["PROVIDER_API_KEY"] = SECRET
+    kinds = {
+        "tcp": (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
+        "udp": (socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
+        "unix": (socket.AF_UNIX, socket.SOCK_DGRAM, str(directory / "socket")),
+        "abstract": (socket.AF_UNIX, socket.SOCK_DGRAM, f"\0attacked-{os.getpid()}"),
+    }
+    listeners: dict[str, socket.socket] = {}
+    for name, (family, kind, address) in kinds.items():
+        listener = listeners[name] = open_sockets.enter_context(socket.socket(family, kind))
+        listener.bind(address)
+        listener.setblocking(False)
+    listeners["tcp"].listen()
+
+    def heard() -> str:
+        words = []
+        for name, listener in listeners.items():
+            with contextlib.suppress(BlockingIOError):
+                words.append(f"{name}: {listener.accept() if name == 'tcp' else listener.recv(100)}")
+        return ", ".join(words)
+
+    world = {
+        "file": str(secret),
+        "key": str(key),
+        "directory": str(directory),
+        "home": str(Path.home()),
+        "interpreter": sys.base_prefix,
+        "project": str(Path(trinity_assets.__file__).parents[1]),
+        "marker": SECRET,
+        "port": listeners["tcp"].getsockname()[1],
+        "udp": listeners["udp"].getsockname()[1],
+        "unix": str(directory / "socket"),
+        "abstract": f"attacked-{os.getpid()}",
+        "parent": os.getpid(),
+        "may_write": 2 * LIMITS.file_mib << 20,
+    }
+    return world, heard
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1])))
