@@ -9,11 +9,11 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
 from trinity_assets.errors import TaskSourceError
 
@@ -29,7 +29,8 @@ def format_of(path: str) -> str:
     Raises:
         ValueError: another ending; says which there are.
     """
-    endings = PurePosixPath(urlsplit(path).path if "://" in path else path).suffixes
+    name = re.split("[?#]", path)[0] if "://" in path else path
+    endings = PurePosixPath(name).suffixes
     ending = (endings[:-1] if endings[-1:] == [COMPRESSED] else endings)[-1:]
     if ending and ending[0] in _PARSERS:
         return ending[0]
@@ -145,11 +146,11 @@ def _parse_parquet(data: bytes, where: str) -> list[Row]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(io.BytesIO(data))
+        table = pq.ParquetFile(io.BytesIO(data)).read()
         rows: list[Row] = table.to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise TaskSourceError(f"cannot read {where} as Parquet: {error}") from error
-    names = table.column_names
+    names: list[str] = table.column_names
     if len(set(names)) < len(names):
         raise TaskSourceError(f"{where} has several columns of one name: {', '.join(names)}")
     return rows

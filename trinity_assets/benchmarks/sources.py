@@ -123,10 +123,19 @@ def _read_huggingface(source: HuggingFaceSource, _catalog_dir: Path) -> list[Row
     except Exception as error:  # the hub client raises a dozen unrelated classes for "offline", "gated" and "absent"
         raise TaskSourceError(
             f"cannot load the dataset {source.repo} (config {source.config}, split {source.split}, revision "
-            f"{source.revision}): {error}. If it is gated, accept its terms on the hub and set HF_TOKEN; if this "
-            "machine is offline, fill the hub's cache on one that is not and set HF_HOME to it"
+            f"{source.revision}): {_with_causes(error)}. If it is gated, accept its terms on the hub and set HF_TOKEN; "
+            "if this machine is offline, fill the hub's cache on one that is not and set HF_HOME to it"
         ) from error
     return [dict(row) for row in dataset]
+
+
+def _with_causes(error: BaseException) -> str:
+    """What an error says, and what those that it wraps say: the outermost of the hub client's often says nothing."""
+    said = [" ".join(str(error).split())]
+    while error.__cause__ is not None:
+        error = error.__cause__
+        said.append(" ".join(str(error).split()))
+    return ": ".join(said)
 
 
 def _generate(source: ProceduralSource, _catalog_dir: Path) -> list[Row]:

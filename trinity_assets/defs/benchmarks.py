@@ -1,11 +1,12 @@
 """Floor one: each benchmark's snapshot, two assets from one step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
 
 from trinity_assets.benchmarks.sources import source_version
+from trinity_assets.benchmarks.specs import Quarantined
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import materialized, step
@@ -14,6 +15,8 @@ from trinity_assets.defs.resources import StoreResource
 from trinity_assets.spec import digest
 
 GROUP = "benchmarks"
+QUARANTINE_SHOWN = 50
+REASON_CHARACTERS = 300
 
 
 def snapshot_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -59,6 +62,8 @@ def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
             "rows": len(taken.tasks),
             "categories": taken.tasks["category"].nunique(),
             "near_duplicates": len(taken.tasks) - groups,
+            "quarantined": len(taken.quarantined),
+            **({"quarantine": _quarantine_list(taken.quarantined)} if taken.quarantined else {}),
             "preview": preview(taken.tasks[["task_id", "category", "question"]]),
         }
         yield materialized(keys.tasks(name), tasks_sha, taken.tasks_version, {}, metadata)
@@ -66,3 +71,14 @@ def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
         yield materialized(keys.gold(name), gold_sha, taken.gold_version, {}, metadata)
 
     return snapshot
+
+
+def _quarantine_list(quarantined: Sequence[Quarantined]) -> dg.MarkdownMetadataValue:
+    """The tasks that are left out, each with its reason and date, as a list."""
+    lines = [
+        f"- `{one.task_id}` ({one.date.isoformat()}): {' '.join(one.reason.split())[:REASON_CHARACTERS]}"
+        for one in quarantined[:QUARANTINE_SHOWN]
+    ]
+    if len(quarantined) > QUARANTINE_SHOWN:
+        lines.append(f"- and {len(quarantined) - QUARANTINE_SHOWN} more")
+    return dg.MetadataValue.md("\n".join(lines))

@@ -56,6 +56,15 @@ def test_a_snapshot_holds_the_rows_in_source_order(tmp_path: Path, name: str) ->
     }
 
 
+def test_a_list_is_shown_one_item_a_line(tmp_path: Path) -> None:
+    listed = spec(prompt="{question}\n{tests}\n{numbers}\n{hint}")
+    write(tmp_path, [ROWS[0] | {"tests": ["assert {x}", "assert y"], "numbers": [1, [2, "é"], {"b": 1, "a": None}]}])
+    prompts = rendered_prompts(listed, take_snapshot(listed, tmp_path).tasks)
+    assert prompts == {
+        "a": 'What is 1 plus 1?\nassert {x}\nassert y\n1\n[2,"é"]\n{"a":null,"b":1}\ncount',
+    }
+
+
 def test_a_limit_keeps_the_first_rows_and_a_larger_one_only_adds(tmp_path: Path) -> None:
     write(tmp_path, ROWS)
     small = take_snapshot(spec(limit=2), tmp_path).tasks
