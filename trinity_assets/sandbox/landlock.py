@@ -10,9 +10,10 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Self
 
 from trinity_assets.errors import SandboxError
 
@@ -58,42 +59,50 @@ def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
 
 
-def confinement(readable: Sequence[Path], writable: Sequence[Path], syscall_filter: bytes) -> Callable[[], None]:
+class Confinement:
     """What a child calls between fork and exec to keep only ``readable`` trees and ``writable`` files.
 
-    It also dies with its parent, gives up every capability, and takes on the filter of system calls.
+    It also dies with its parent, gives up every capability, and takes on the filter of system calls. A context manager,
+    since the rules lie behind a descriptor.
 
     Raises:
         SandboxError: the kernel has no Landlock, or too old a one.
     """
-    version = landlock_version()
-    if version < NEEDED_VERSION:
-        raise SandboxError(f"the kernel offers Landlock {version or 'not at all'}; version {NEEDED_VERSION} is needed")
-    covered = _ALL_BEFORE_IOCTL | (_IOCTL_DEVICE if version >= 5 else 0)
-    attributes = struct.pack("=QQQ", covered, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0)
-    ruleset = _checked(_CREATE_RULESET, attributes, ctypes.c_size_t(8 * (1 + (version >= 4) + (version >= 6))), 0)
-    try:
-        for paths, rights in ((readable, _EXECUTE | _READ_FILE | _READ_DIR), (writable, _READ_FILE | _WRITE_FILE)):
-            for path in paths:
-                _allow(ruleset, path, rights)
-    except BaseException:
-        os.close(ruleset)
-        raise
-    buffer = ctypes.create_string_buffer(syscall_filter, len(syscall_filter))
-    program = ctypes.create_string_buffer(struct.pack("@HP", len(syscall_filter) // 8, ctypes.addressof(buffer)))
 
-    def confine() -> None:
+    def __init__(self, readable: Sequence[Path], writable: Sequence[Path], syscall_filter: bytes) -> None:
+        version = landlock_version()
+        if version < NEEDED_VERSION:
+            found = f"Landlock {version}" if version else "no Landlock"
+            raise SandboxError(f"the kernel offers {found}; version {NEEDED_VERSION} is needed (Linux 6.2)")
+        covered = _ALL_BEFORE_IOCTL | (_IOCTL_DEVICE if version >= 5 else 0)
+        attributes = struct.pack("=QQQ", covered, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0)
+        known = ctypes.c_size_t(8 * (1 + (version >= 4) + (version >= 6)))
+        self._instructions = ctypes.create_string_buffer(syscall_filter, len(syscall_filter))
+        address = ctypes.addressof(self._instructions)
+        self._program = ctypes.create_string_buffer(struct.pack("@HP", len(syscall_filter) // 8, address))
+        self._ruleset = _checked(_CREATE_RULESET, attributes, known, 0)
+        try:
+            for paths, rights in ((readable, _EXECUTE | _READ_FILE | _READ_DIR), (writable, _READ_FILE | _WRITE_FILE)):
+                for path in paths:
+                    _allow(self._ruleset, path, rights)
+        except BaseException:
+            os.close(self._ruleset)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._ruleset)
+
+    def __call__(self) -> None:
         die_with_parent()
         _drop_capabilities()
         if _prctl(_PR_SET_NO_NEW_PRIVS, 1):
             raise OSError(ctypes.get_errno(), "cannot give up new privileges")
-        _checked(_RESTRICT_SELF, ruleset, 0)
-        os.close(ruleset)
-        assert buffer  # noqa: S101 - keeps the instructions alive until the kernel has copied them
-        if _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program)):
+        _checked(_RESTRICT_SELF, self._ruleset, 0)
+        if _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(self._program)):
             raise OSError(ctypes.get_errno(), "cannot take on the filter of system calls")
-
-    return confine
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:

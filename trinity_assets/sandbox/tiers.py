@@ -70,6 +70,11 @@ def _start_bubblewrap(
     bubblewrap = shutil.which("bwrap")
     if bubblewrap is None:
         raise SandboxError("bubblewrap is not installed (Debian, Ubuntu, Fedora: the package bubblewrap)")
+    if limits.processes > 1 and os.geteuid() == 0:
+        raise SandboxError(
+            f"the limit processes: {limits.processes} cannot be kept for root, whose processes the kernel does not "
+            "count; run as an ordinary user, or leave the limit at 1"
+        )
     filter_reader, filter_writer = os.pipe()
     try:
         os.write(filter_writer, syscall_filter(limits.processes))  # some 2 kB, far below what a pipe holds
@@ -91,15 +96,15 @@ def _start_bubblewrap(
 
 
 def _start_landlock(command: Sequence[str], descriptors: Sequence[int], errors: int, limits: ProgramLimits) -> Started:
-    from trinity_assets.sandbox.landlock import confinement
+    from trinity_assets.sandbox.landlock import Confinement
 
     if limits.processes != 1:
         raise SandboxError(
             f"the limit processes: {limits.processes} needs bubblewrap; without it a program is given one process"
         )
     devices = [Path("/dev/null"), Path("/dev/zero"), Path("/dev/urandom"), Path("/dev/random")]
-    confine = confinement(_interpreter_trees(), devices, syscall_filter(1))
-    return Started(_popen(command, descriptors, errors, confine), shell_status=False)
+    with Confinement(_interpreter_trees(), devices, syscall_filter(1)) as confine:
+        return Started(_popen(command, descriptors, errors, confine), shell_status=False)
 
 
 MACOS_PROFILE = """(version 1)

@@ -155,8 +155,10 @@ def _scalar(tag: str, content: bytes) -> object:
         return content.decode("utf-8", "surrogatepass")
     if tag == "b":
         return content
-    numbers = [float.fromhex(part) for part in content.decode("ascii").split(" ")]
-    return complex(*numbers) if tag == "c" else numbers[0]
+    if tag == "f":
+        return float.fromhex(content.decode("ascii"))
+    real, imaginary = content.decode("ascii").split(" ")
+    return complex(float.fromhex(real), float.fromhex(imaginary))
 
 
 def _container(tag: str, items: list) -> object:
