@@ -21,8 +21,9 @@ import numpy as np
 GRAM_WORDS = 5
 THRESHOLD = Fraction(4, 5)
 
+_PART, _WHOLE = THRESHOLD.numerator, THRESHOLD.denominator
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_FIRST_CHECKED = 64
+_FIRST_LOOK, _LOOKED_AT_ONCE = 64, 4096
 
 
 def words_of(question: str) -> list[str]:
@@ -69,59 +70,72 @@ class SimilarityJoin:
     """Finds among many sets those with a Jaccard similarity of at least ``THRESHOLD``; exact, by prefix filtering.
 
     The elements of every set are ordered by how many sets hold them, the rarest first. Two sets of that similarity
-    share an element among the first ``|s| - ceil(THRESHOLD |s|) + 1`` of each (Chaudhuri, Ganti and Kaushik, "A
-    primitive operator for similarity joins in data cleaning", 2006; Bayardo, Ma and Srikant, "Scaling up all pairs
-    similarity search", 2007). So only sets that meet in these prefixes are compared, and hardly any do by chance.
+    share an element among the first ``|s| - ceil(THRESHOLD |s|) + 1`` of each (Bayardo, Ma and Srikant, "Scaling up
+    all pairs similarity search", 2007). Where the first that they share stands tells how many more can follow, and so
+    rules out most pairs that share only what many sets hold (Xiao et al., "Efficient similarity joins for near
+    duplicate detection", 2008). The pairs that are left are compared.
+
     Elements that one set alone holds are counted and not kept.
     """
 
     def __init__(self, sets: Sequence[np.ndarray]) -> None:
         self._sizes = np.array([len(one) for one in sets], dtype=np.int64)
         self._ranks, self._starts, kinds = _ranked(sets, self._sizes)
-        self._holders: dict[int, list[int]] = {}
-        self._entered = 0
         self._mark = np.zeros(kinds, dtype=bool)
+        self._alone = self._sizes - np.diff(self._starts)
+        self._prefixes = self._sizes - -(-self._sizes * _PART // _WHOLE) + 1
+
+        owners = np.repeat(np.arange(len(sets)), np.diff(self._starts))
+        places = np.arange(len(owners)) - self._starts[owners] + self._alone[owners]
+        early = places < self._prefixes[owners]
+        owners, places, elements = owners[early], places[early], self._ranks[early]
+        order = np.argsort(elements, kind="stable")
+        self._holders = owners[order].astype(np.int32)
+        self._holders_start = np.concatenate([[0], np.cumsum(np.bincount(elements, minlength=kinds))])
+        # A holder y of an element at place q overlaps a set x in |y| - q elements at most, if it is their first.
+        self._reach = ((_PART + _WHOLE) * (self._sizes[owners] - places) - _PART * self._sizes[owners])[order]
 
     def __len__(self) -> int:
         return len(self._sizes)
 
     def earlier(self, i: int) -> Iterator[tuple[int, float]]:
-        """The sets before ``i`` that are similar to it, as (index, similarity), by ascending index.
+        """The sets before ``i`` that are similar to it, as (index, similarity), by ascending index."""
+        start, size, alone = int(self._starts[i]), int(self._sizes[i]), int(self._alone[i])
+        length = max(0, int(self._prefixes[i]) - alone)
+        met: list[tuple[int, np.ndarray, np.ndarray]] = []
+        for place, element in enumerate(self._ranks[start : start + length].tolist(), start=alone):
+            first, last = self._holders_start[element], self._holders_start[element + 1]
+            end = first + np.searchsorted(self._holders[first:last], i)
+            if end > first:
+                met.append((place, self._holders[first:end], self._reach[first:end]))
+        # Often the earliest is all that is asked for, so where there are many the first look is short.
+        many = sum(len(holders) for _, holders, _ in met) > _LOOKED_AT_ONCE
+        low, high = 0, _FIRST_LOOK if many else i
+        while met and low < i:
+            yield from self._similar(i, np.array(self._within(met, size, low, high), dtype=np.int64))
+            low, high = high, 4 * high
 
-        To be asked for ascending ``i``, and read as far as needed before the next is asked for.
-        """
-        while self._entered < i:
-            for element in self._prefix(self._entered):
-                self._holders.setdefault(element, []).append(self._entered)
-            self._entered += 1
-        met: set[int] = set()
-        for element in self._prefix(i):
-            met.update(self._holders.get(element, ()))
-        if met:
-            yield from self._similar(i, np.array(sorted(met), dtype=np.int64))
-
-    def _prefix(self, i: int) -> list[int]:
-        """The elements of a set's prefix that some other set holds too."""
-        size, start, end = int(self._sizes[i]), self._starts[i], self._starts[i + 1]
-        alone = size - int(end - start)
-        length = size - -(-size * THRESHOLD.numerator // THRESHOLD.denominator) + 1
-        prefix: list[int] = self._ranks[start : start + max(0, length - alone)].tolist()
-        return prefix
+    def _within(self, met: list[tuple[int, np.ndarray, np.ndarray]], size: int, low: int, high: int) -> list[int]:
+        """The holders in ``[low, high)`` that may overlap a set of ``size`` enough, ascending."""
+        found: set[int] = set()
+        for place, holders, reach in met:
+            first, last = np.searchsorted(holders, [low, high])
+            candidates = holders[first:last][reach[first:last] >= _PART * size]
+            follow = (_PART + _WHOLE) * (size - place) - _PART * size
+            found.update(candidates[_PART * self._sizes[candidates] <= follow].tolist())
+        return sorted(found)
 
     def _similar(self, i: int, others: np.ndarray) -> Iterator[tuple[int, float]]:
-        size, part, whole = self._sizes[i], THRESHOLD.numerator, THRESHOLD.denominator
-        sizes = self._sizes[others]
-        others = others[(sizes * whole >= size * part) & (sizes * part <= size * whole)]
+        """Those of ``others`` that are similar to ``i``."""
         own = self._ranks[self._starts[i] : self._starts[i + 1]]
-        # The earliest is often all that is asked for, so the first look is short and each one longer than the last.
-        first, count = 0, _FIRST_CHECKED
+        first, count = 0, _FIRST_LOOK
         while first < len(others):
             looked = others[first : first + count]
             self._mark[own] = True
             shared = self._marked(looked)
             self._mark[own] = False
-            union = size + self._sizes[looked] - shared
-            for place in np.flatnonzero(shared * whole >= union * part).tolist():
+            union = self._sizes[i] + self._sizes[looked] - shared
+            for place in np.flatnonzero(shared * _WHOLE >= union * _PART).tolist():
                 yield int(looked[place]), float(shared[place] / union[place])
             first, count = first + count, 2 * count
 
