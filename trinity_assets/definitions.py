@@ -8,7 +8,7 @@ from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.defs.answers import answers_assets
 from trinity_assets.defs.backbones import backbone_assets
-from trinity_assets.defs.benchmarks import snapshot_assets
+from trinity_assets.defs.benchmarks import contamination_assets, snapshot_assets
 from trinity_assets.defs.checkpoints import checkpoint_assets
 from trinity_assets.defs.console import console
 from trinity_assets.defs.evaluations import evaluation_assets
@@ -27,6 +27,7 @@ def build_defs(catalog: Catalog) -> dg.Definitions:
     return dg.Definitions(
         assets=[
             *snapshot_assets(catalog),
+            *contamination_assets(catalog),
             *backbone_assets(catalog),
             *features_assets(catalog),
             *answers_assets(catalog),

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -114,6 +114,27 @@ class SimilarityJoin:
         while met and low < i:
             yield from self._similar(i, np.array(self._within(met, size, low, high), dtype=np.int64))
             low, high = high, 4 * high
+
+    def holding_all_of(self, i: int) -> list[int]:
+        """The other sets that hold every element of set ``i``, ascending."""
+        own = self._ranks[self._starts[i] : self._starts[i + 1]]
+        if self._alone[i] or not len(own):
+            return []
+        elements, owners = self._by_element
+        first, last = np.searchsorted(elements, [own[0], own[0] + 1])
+        others = owners[first:last]
+        self._mark[own] = True
+        held = self._marked(others) == len(own)
+        self._mark[own] = False
+        found: list[int] = others[held & (others != i)].tolist()
+        return found
+
+    @cached_property
+    def _by_element(self) -> tuple[np.ndarray, np.ndarray]:
+        """Every element of every set, ascending, and the set that holds it."""
+        order = np.argsort(self._ranks, kind="stable")
+        owners = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self._starts))
+        return self._ranks[order], owners[order]
 
     def _within(self, met: list[tuple[int, np.ndarray, np.ndarray]], size: int, low: int, high: int) -> list[int]:
         """The holders in ``[low, high)`` that may overlap a set of ``size`` enough, ascending."""

@@ -15,6 +15,9 @@ from trinity_assets.spec import Sha256, Slug, Spec
 SNAPSHOT_VERSION = 1
 """The version of the code that takes snapshots: raise it when equal sources would give other tables."""
 
+CONTAMINATION_VERSION = 1
+"""The version of the code that looks for contamination: raise it when equal tasks would give another report."""
+
 
 class FileSource(Spec):
     """Tasks in a file: ``.jsonl``, ``.json`` (an array of objects), ``.csv`` or ``.parquet``, the texts also ``.gz``.

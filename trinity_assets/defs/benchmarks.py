@@ -1,4 +1,4 @@
-"""Floor one: each benchmark's snapshot, two assets from one step."""
+"""Floor one: each benchmark's snapshot, two assets from one step, and what the benchmarks have in common."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import dagster as dg
 
 from trinity_assets.benchmarks.sources import source_version
-from trinity_assets.benchmarks.specs import Quarantined
+from trinity_assets.benchmarks.specs import CONTAMINATION_VERSION, Quarantined
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import materialized, step
+from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.spec import digest
@@ -17,12 +17,24 @@ from trinity_assets.spec import digest
 GROUP = "benchmarks"
 QUARANTINE_SHOWN = 50
 REASON_CHARACTERS = 300
+PAIRS_SHOWN = 60
 
 
 def snapshot_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     """The snapshot of every benchmark that some router learns from."""
-    used = {benchmark.name: benchmark for router in catalog.routers.values() for benchmark in router.benchmarks}
-    return [_snapshot(catalog, benchmark) for name, benchmark in catalog.benchmarks.items() if name in used]
+    return [_snapshot(catalog, benchmark) for benchmark in _used(catalog)]
+
+
+def contamination_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
+    """The report on tasks that several of these benchmarks share, where there are several."""
+    names = [benchmark.name for benchmark in _used(catalog)]
+    return [_contamination(names)] if len(names) > 1 else []
+
+
+def _used(catalog: Catalog) -> list[Benchmark]:
+    """The benchmarks that some router learns from, in catalog order."""
+    used = {benchmark.name for router in catalog.routers.values() for benchmark in router.benchmarks}
+    return [benchmark for name, benchmark in catalog.benchmarks.items() if name in used]
 
 
 def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
@@ -71,6 +83,50 @@ def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
         yield materialized(keys.gold(name), gold_sha, taken.gold_version, {}, metadata)
 
     return snapshot
+
+
+def _contamination(names: Sequence[str]) -> dg.AssetsDefinition:
+    key = keys.contamination()
+    identity = {"contamination_version": CONTAMINATION_VERSION, "benchmarks": list(names)}
+
+    @dg.asset(
+        key=key,
+        deps=[keys.tasks(name) for name in names],
+        group_name=GROUP,
+        description=(
+            "Tasks whose text also occurs in another benchmark: the same, a near duplicate, or one inside the other. "
+            "A report, on which nothing depends; quarantine what a router should not be trained or judged on."
+        ),
+        code_version=digest(identity),
+        kinds={"parquet"},
+        owners=OWNERS,
+    )
+    def contamination(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+        from trinity_assets.benchmarks.contamination import (
+            CONTAMINATION_SCHEMA,
+            contamination_data_version,
+            counted,
+            find_contamination,
+        )
+        from trinity_assets.store.tables import read_table, write_table
+
+        upstream = Upstream(context)
+        with step():
+            artifacts = store.open()
+            tasks = {name: read_table(artifacts, "tasks", upstream.sha256(keys.tasks(name))).frame for name in names}
+            found = find_contamination(tasks)
+            artifact = write_table(artifacts, "contamination", found, CONTAMINATION_SCHEMA, identity, upstream.inputs)
+        metadata: dict[str, Any] = {"rows": len(found)}
+        if len(found):
+            counts = counted(found)
+            metadata |= {
+                "pairs": preview(counts, PAIRS_SHOWN),
+                "pairs_left_out": max(0, len(counts) - PAIRS_SHOWN),
+                "preview": preview(found),
+            }
+        return materialized(key, artifact, contamination_data_version(found), upstream.inputs, metadata)
+
+    return contamination
 
 
 def _quarantine_list(quarantined: Sequence[Quarantined]) -> dg.MarkdownMetadataValue:

@@ -15,6 +15,11 @@ def gold(benchmark: str) -> dg.AssetKey:
     return dg.AssetKey(["benchmarks", benchmark, "gold"])
 
 
+def contamination() -> dg.AssetKey:
+    """Which tasks also occur in another benchmark."""
+    return dg.AssetKey(["benchmarks", "contamination"])
+
+
 def backbone(name: str) -> dg.AssetKey:
     """A backbone's weights."""
     return dg.AssetKey(["backbones", name])

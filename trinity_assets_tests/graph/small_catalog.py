@@ -453,9 +453,11 @@ ROUTER = [f"routers/small/{asset}" for asset in ("table", "head", "evaluation", 
 """The router's assets, from the bottom up."""
 
 SNAPSHOTS = {f"benchmarks/{benchmark}/{table}" for benchmark in TASKS for table in ("tasks", "gold")}
+CONTAMINATION = "benchmarks/contamination"
 FEATURES = {f"features/tiny/{benchmark}" for benchmark in TASKS}
 ALL_ASSETS = {
     *SNAPSHOTS,
+    CONTAMINATION,
     "backbones/tiny",
     *FEATURES,
     *cell_names("answers"),

@@ -25,6 +25,7 @@ from trinity_assets_tests.graph.small_catalog import (
     ALL_ASSETS,
     ALL_SUMS,
     CAPITALS,
+    CONTAMINATION,
     FEATURES,
     LOUD,
     ROUTER,
@@ -58,6 +59,13 @@ def checkpoint_path(site: Site) -> Path:
         path = recorded_metadata(instance, dg.AssetKey(CHECKPOINT.split("/")), "path")
     assert path is not None
     return Path(path)
+
+
+def metadata(site: Site, asset: str, name: str) -> str:
+    with site.instance() as instance:
+        value = recorded_metadata(instance, dg.AssetKey(asset.split("/")), name)
+    assert value is not None
+    return value
 
 
 # --- the first build --------------------------------------------------------------------------------------------------
@@ -182,7 +190,7 @@ def test_a_larger_limit_asks_only_the_new_tasks(site: Site) -> None:
     assert built.requests == {"m_direct": 4, "m_terse": 4, "m_long": 4}
     assert built.waves == [
         SNAPSHOT_OF_SUMS,
-        {"features/tiny/sums", *cell_names("answers", benchmarks=["sums"])},
+        {CONTAMINATION, "features/tiny/sums", *cell_names("answers", benchmarks=["sums"])},
         cell_names("solves", benchmarks=["sums"]),
         *IN_TURN,
     ]
@@ -227,9 +235,59 @@ def test_a_reworded_question_asks_for_that_task_alone(site: Site) -> None:
     # The answers are the same texts, so nothing is graded again; the features are others.
     assert built.waves == [
         {"benchmarks/capitals/tasks", "benchmarks/capitals/gold"},
-        {"features/tiny/capitals", *cell_names("answers", benchmarks=["capitals"])},
+        {CONTAMINATION, "features/tiny/capitals", *cell_names("answers", benchmarks=["capitals"])},
         *IN_TURN,
     ]
+
+
+def test_a_quarantined_task_asks_nobody_and_leaves_every_table(site: Site) -> None:
+    out, reason = TASKS["capitals"][3], "has | two capitals"
+    before = site.data_version(CONTAMINATION)
+    entry = f'quarantine: [{{id: {out.id}, reason: "{reason}", date: 2026-01-31}}]'
+    site.catalog.edit("benchmarks.yaml", "settlement: {refused", f"{entry}\n    settlement: {{refused")
+    built = site.build()
+    assert built.requests == {}
+    assert built.waves == [
+        {"benchmarks/capitals/tasks", "benchmarks/capitals/gold"},
+        {CONTAMINATION, "features/tiny/capitals", *cell_names("answers", benchmarks=["capitals"])},
+        cell_names("solves", benchmarks=["capitals"]),
+        *IN_TURN,
+    ]
+    assert set(site.scores("direct", "capitals")) == {task.id for task in TASKS["capitals"]} - {out.id}
+    assert site.data_version(CONTAMINATION) == before
+    assert metadata(site, "benchmarks/capitals/tasks", "quarantined") == "1"
+    assert metadata(site, "benchmarks/capitals/tasks", "quarantine") == f"- `{out.id}` (2026-01-31): {reason}"
+    site.catalog.edit("benchmarks.yaml", reason, "another reason")
+    assert site.build().waves == []
+    # Back again: it was paid for, and nothing is asked.
+    site.catalog.edit("benchmarks.yaml", entry.replace(reason, "another reason"), "")
+    assert site.build().requests == {}
+    assert len(site.scores("direct", "capitals")) == CAPITALS
+
+
+def test_a_task_of_another_benchmark_is_reported(site: Site) -> None:
+    assert metadata(site, CONTAMINATION, "rows") == "0"
+    twin = dataclasses.replace(TASKS["sums"][0], question=TASKS["capitals"][5].question.upper())
+    site.catalog.write_tasks([twin, *TASKS["sums"][1:]])
+    assert CONTAMINATION in site.build().built
+    report = read_table(site.store, "contamination", site.sha256(CONTAMINATION))
+    capital = TASKS["capitals"][5].id
+    assert report.frame.values.tolist() == [
+        ["sums", twin.id, "capitals", capital, "exact", 1.0],
+        ["capitals", capital, "sums", twin.id, "exact", 1.0],
+    ]
+    assert set(report.inputs) == {"benchmarks/sums/tasks", "benchmarks/capitals/tasks"}
+    assert metadata(site, CONTAMINATION, "rows") == "2"
+    assert metadata(site, CONTAMINATION, "pairs").splitlines()[2:] == [
+        "| sums | capitals | 1 | 0 | 0 | 0 |",
+        "| capitals | sums | 1 | 0 | 0 | 0 |",
+    ]
+    assert f"| capitals | {capital} | sums | {twin.id} | exact | 1.000 |" in metadata(site, CONTAMINATION, "preview")
+
+
+def test_one_benchmark_has_no_contamination_report(site: Site) -> None:
+    site.catalog.edit("routers.yaml", "[sums, capitals]", "[sums]")
+    assert CONTAMINATION not in names(site.definitions().resolve_all_asset_keys())
 
 
 def test_a_benchmarks_prompt_is_asked_again_and_leaves_the_features_alone(site: Site) -> None:
