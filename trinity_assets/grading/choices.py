@@ -1,0 +1,291 @@
+"""The option that a completion to a multiple-choice task settles on.
+
+A label counts where the text gives it as the answer, not wherever it stands: "A" is also an article, "1" also a number,
+and most explanations name the wrong options too.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass
+from functools import cached_property
+
+from trinity_assets.errors import GraderError
+from trinity_assets.grading.extraction import Extraction, answer_text, placed_boxed_spans, placed_marked_spans
+from trinity_assets.grading.short_answers import clause, compatible
+from trinity_assets.grading.specs import ChoiceGrader
+from trinity_assets.grading.verdicts import Payload, Verdict, compared, nothing_found
+
+
+@dataclass(frozen=True)
+class Options:
+    """The labels of a task's options, in order, and their texts."""
+
+    labels: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    @cached_property
+    def folded(self) -> dict[str, str]:
+        """Each label's text, folded."""
+        return dict(zip(self.labels, map(_folded, self.texts), strict=True))
+
+    def labelled(self, folded: str) -> str | None:
+        """The label of the one option with this text; None if none or several have it."""
+        found = [label for label, option in self.folded.items() if option == folded]
+        return found[0] if len(found) == 1 and folded else None
+
+    @cached_property
+    def any_label(self) -> str:
+        """A pattern for one label."""
+        return "|".join(re.escape(label) for label in sorted(self.labels, key=len, reverse=True))
+
+    @cached_property
+    def head(self) -> re.Pattern[str]:
+        return re.compile(rf"{_LEAD}(?P<label>{self.any_label})(?!\w)", re.IGNORECASE)
+
+    @cached_property
+    def beside(self) -> re.Pattern[str]:
+        """A second label that follows a first: "or C", ", C"."""
+        another = rf"{_LEAD}(?:{self.any_label})(?!\w)"
+        return re.compile(rf"[*_)\]}}\"'.\s]*+(?:(?:,[ \t]*)?(?:and|or|/|&){another}|,{another}(?![ \t]+[a-z]))")
+
+    def canonical(self, found: str) -> str:
+        return next(label for label in self.labels if label.casefold() == found.casefold())
+
+
+def grade_choice(_grader: ChoiceGrader, completion: str, payload: Payload) -> Verdict:
+    """Grade against ``payload["answer"]``, one of ``payload["labels"]`` (A, B, C... by default) of ``["choices"]``.
+
+    Raises:
+        GraderError: the payload is not that.
+    """
+    options = _options(payload)
+    gold = str(payload.get("answer", "")).strip()
+    if gold not in options.labels:
+        raise GraderError(
+            f"the gold answer {gold!r} is none of the labels {', '.join(options.labels)}; map the right option's label "
+            "to 'answer' under the benchmark's fields"
+        )
+    found = extract_choice(completion, options)
+    if found.value is None:
+        return nothing_found(found)
+    return compared(found.value == gold, found, found.value)
+
+
+def _options(payload: Payload) -> Options:
+    texts = payload.get("choices")
+    if not isinstance(texts, list) or len(texts) < 2:
+        raise GraderError("the gold payload has no list of 'choices'; map it under the benchmark's fields")
+    labels = payload.get("labels") or list(string.ascii_uppercase[: len(texts)])
+    if not isinstance(labels, list) or len(labels) != len(texts) or len({str(label) for label in labels}) != len(texts):
+        raise GraderError(
+            f"the gold payload has {len(texts)} 'choices' and the labels {labels!r}; each needs a label of its own"
+        )
+    return Options(tuple(str(label).strip() for label in labels), tuple(map(str, texts)))
+
+
+# --- where an answer is given -----------------------------------------------------------------------------------------
+
+_MARKER = re.compile(
+    r"(?<![-\w])(?P<bad>(?:wrong|incorrect|false|bad|worst|other)[ \t]+)?"
+    r"(?:answer|option|choice|solution)[*_]*"
+    r"(?:[ \t]+(?:is|was|would be|must be|should be|has to be)\b[ \t]*:?|[ \t]*[:=])[ \t]*"
+    r"|(?<![-\w])I(?:'d|'ll| would| will| must)?[ \t]+(?:choose|pick|select|go with)\b[ \t]*:?[ \t]*",
+    re.IGNORECASE,
+)
+_HASH = re.compile(r"####([^\n]*)")
+
+
+def extract_choice(text: str, options: Options) -> Extraction:
+    """The label that a completion answers.
+
+    The first rule that applies: `hash_line`, `boxed`, `answer_marker` (the last "####", `\\boxed{}` or "answer is" that
+    a label or the very text of one option follows); `declared` (the last "B is correct"); `lone_label` (a line that is
+    a label, or the only one that begins with one: "B", "(b).", "**B)** Paris"); `option_text` (the completion is the
+    text of one option); `last_line` (the only label that the last line names and does not deny). `no_choice` when none
+    does. A hedge ("B or C") is no answer.
+    """
+    answer = answer_text(text)
+    if isinstance(answer, Extraction):
+        return answer
+    for readings in (_marked(answer, options), _declared(answer, options), _lone(answer, options)):
+        if readings:
+            rule, answered = readings[-1]
+            return Extraction(answered, rule, len({other for _, other in readings}) > 1)
+    if label := options.labelled(_folded(answer)):
+        return Extraction(label, "option_text")
+    named = _named_in_last_line(answer, options)
+    if len(named) == 1:
+        return Extraction(named.pop(), "last_line", ambiguous=True)
+    return Extraction(None, "no_choice", ambiguous=bool(named))
+
+
+def _marked(text: str, options: Options) -> list[tuple[str, str]]:
+    """Rule and label of each marked place that holds an answer, in the order of the text."""
+    places = [(match.start(), "hash_line", match[1]) for match in _HASH.finditer(text)]
+    places += [(place, "boxed", span) for place, span in placed_boxed_spans(text)]
+    places += [
+        (place, "answer_marker", span)
+        for place, span in placed_marked_spans(text, _MARKER)
+        if not _MARKER.match(text, place)["bad"]  # type: ignore[index]
+    ]
+    return [(rule, label) for _, rule, span in sorted(places) if (label := _label_in_span(span, options))]
+
+
+def _label_in_span(span: str, options: Options) -> str | None:
+    """The label that a marked span begins with or whose option's text it is."""
+    head = _label_at_head(span, options)
+    if head and head.certain:
+        return None if head.hedged else head.label
+    for text in (span, re.split(r"[.!?](?=\s|$)", span, maxsplit=1)[0], clause(span)):
+        if label := options.labelled(_folded(_without_latex(text))):
+            return label
+    return head.label if head and not head.hedged and not head.doubtful else None
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+_LEAD = (
+    r"(?:[\s*_\"'\u201c\u201d\u2018\u2019`(\[{$:>~#]|-(?=[ \t])|\\[a-zA-Z]+ ?(?=\{)|\\[(\[]"
+    r"|(?:the|option|choice|answer|letter|label|most likely|likely|definitely|clearly|simply|indeed|probably)\b)*+"
+)
+_CERTAIN_END = re.compile(
+    r"[*_\"'\u201d\u2019`]*+"
+    r"(?:$|\n|[.:](?=\s|[*_\"')\]}$\\]|$)|[,;!?](?=\D|$)|[)\]}$>]|\\[)\]]"
+    r"|[ \t]+[-\u2013\u2014(\u2192=>]|[\u2013\u2014])"
+    r"|[*_\"'\u201d\u2019`]++(?=\s)"
+    r"|[ \t]+(?:because|since|as|for|due|which|that|is|and|or|based|given|with|by)\b|[ \t]*[/&]"
+)
+_LONGER_TOKEN = re.compile(r"['\u2019]\w|[.,]\d|[/*^+]\d|-\w|[ \t]*[%\u00b0]")
+_DENIED = re.compile(
+    r"[*_)\].\"'\s]*+(?:"
+    r"(?:is|are|was|seems|looks)[ \t]+(?:\w+ly[ \t]+)?(?:wrong|incorrect|false|not|never|untrue|eliminated|ruled)\b"
+    r"|(?:is|was)n['\u2019]?t\b|can(?:not|['\u2019]t)\b"
+    r"|can[ \t]+be[ \t]+(?:eliminated|excluded|ruled|dismissed|discarded)\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A label at the head of a text.
+
+    certain: what follows it ends a label. doubtful: it could be an article, a pronoun or a number. hedged: another
+    label is offered beside it.
+    """
+
+    label: str
+    rest: str
+    certain: bool
+    doubtful: bool
+    hedged: bool
+
+
+def _label_at_head(text: str, options: Options) -> _Head | None:
+    match = options.head.match(text)
+    if match is None:
+        return None
+    label = options.canonical(match["label"])
+    rest = text[match.end() :].rstrip()
+    if _DENIED.match(rest) or _LONGER_TOKEN.match(rest):
+        return None
+    certain = bool(_CERTAIN_END.match(rest))
+    if not certain and label.isdigit() and _folded(rest) == options.folded[label]:
+        certain = True
+    doubtful = label.isdigit() or match["label"] == "I" or match["label"] == "A" or match["label"].islower()
+    return _Head(label, rest, certain, doubtful, hedged=bool(options.beside.match(rest)))
+
+
+_UNASSERTED = re.compile(
+    r"\b(?:not|nor|neither|if|whether|than)[\s*_(\"']*(?:option|choice|answer)?[\s*_(\"']*$", re.IGNORECASE
+)
+
+
+def _declared(text: str, options: Options) -> list[tuple[str, str]]:
+    """Each label that a sentence calls right: "B is correct", "option (B) is the best choice"."""
+    pattern = (
+        rf"(?<![\w'\u2019-])(?P<label>{options.any_label})(?!\w)[*_)\].\"']*+[ \t]+(?:is|must be|would be)[ \t]+"
+        r"(?:clearly[ \t]+)?(?:the[ \t]+)?(?:only[ \t]+|most[ \t]+)?(?:correct|right|best|true|answer)\b"
+    )
+    found = []
+    for match in re.finditer(pattern, text):
+        before = text[max(0, match.start() - 20) : match.start()]
+        if not re.search(
+            r"\b(?:not|nor|neither|if|whether|than)[\s*_(\"']*(?:option|choice|answer)?[\s*_(\"']*$", before, re.I
+        ):
+            found.append(("declared", match["label"]))
+    return found
+
+
+def _lone(text: str, options: Options) -> list[tuple[str, str]]:
+    """The label of each line that is one; else of the only line that begins with one."""
+    alone, heading = [], []
+    for number, line in enumerate(line for line in text.split("\n") if line.strip()):
+        head = _label_at_head(line, options) if len(line) - len(line.lstrip()) < 40 else None
+        if head is None:
+            continue
+        rest = _folded(_without_latex(head.rest))
+        if not rest:
+            alone.append(("lone_label", head.label))
+        elif (
+            re.match(r"[*_\"'`]*[).:\]}]|[*_\"'`]*[ \t]+[-\u2013\u2014]", head.rest)
+            or rest == options.folded[head.label]
+        ):
+            exact = rest == options.folded[head.label]
+            if exact or (number == 0 and not head.doubtful):
+                heading.append(("lone_label", head.label))
+            else:
+                heading.append(("", head.label))
+    if alone:
+        return alone
+    return heading if len(heading) == 1 and heading[0][0] else []
+
+
+def _named_in_last_line(text: str, options: Options) -> set[str]:
+    """The labels that the last line names, without those that it denies."""
+    line = text.rstrip().rpartition("\n")[2]
+    head = _label_at_head(line, options)
+    if head and _folded(head.rest) == options.folded[head.label]:
+        return set()  # the last of a list of all options
+    labels = options.any_label
+    pattern = (
+        rf"[(\[](?P<bracketed>(?i:{labels}))[)\]]"
+        rf"|\b(?i:option|choice|answer|letter)[ \t]+[*_\"'(]*(?P<called>(?i:{labels}))(?!\w)"
+        rf"|(?<![\w'\u2019.-])(?P<bare>{labels})(?![\w'\u2019-])"
+        r"(?P<end>[*_\"']*(?:[.,;:)!?](?!\d)|$)|[ \t]+(?:and|or)\b)?"
+    )
+    named = set()
+    for match in re.finditer(pattern, line):
+        found = match["bracketed"] or match["called"] or match["bare"]
+        if match["bare"] and (found.isdigit() or (found in ("A", "I") and match["end"] is None)):
+            continue
+        before = line[max(0, match.start() - 40) : match.start()]
+        if _DENIED.match(line, match.end()) or _DENYING.search(before):
+            continue
+        named.add(options.canonical(found))
+    return named
+
+
+_DENYING = re.compile(
+    r"(?:\b(?:not|cannot|nor|neither|than|instead of|unlike|eliminat\w+|rul\w+ out|exclud\w+|reject\w*|except"
+    r"|dismiss\w*|(?:wrong|incorrect|false)[ \t]+(?:answer|option|choice)[ \t]+is)|n['\u2019]t)"
+    r"[\s*_(\"']*(?:the|be)?[ \t]*(?:option|choice|answer)?s?[\s*_(\"']*$",
+    re.IGNORECASE,
+)
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def _folded(text: str) -> str:
+    """An option's text without case, spacing, quotes, emphasis, a closing point and a leading article; signs stay."""
+    folded = (
+        " ".join(compatible(text).casefold().split()).strip(" *_\"'\u201c\u201d\u2018\u2019`").rstrip(" .,;:!*_\"'`")
+    )
+    folded = folded.lstrip(" ).:]*_")
+    return re.sub(r"^(?:an?|the) (?=.)", "", folded)
+
+
+def _without_latex(text: str) -> str:
+    return re.sub(r"\\(?:text|textbf|mathrm|mathbf|textrm|mathsf)(?![a-z])|[{}]|(?<!\\)\$(?!\d)|\\[()\[\]]", "", text)
