@@ -7,12 +7,22 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.code_extraction import extract_code
+from trinity_assets.grading.choices import grade_choice
+from trinity_assets.grading.mathematics import grade_math
 from trinity_assets.grading.numbers import extract_number
+from trinity_assets.grading.procedural import grade_procedural
+from trinity_assets.grading.python_functions import grade_function
 from trinity_assets.grading.short_answers import extract_short_answer, normalize_short_answer
-from trinity_assets.grading.specs import ExactGrader, GraderSpec, NumberGrader, PythonFunctionGrader
+from trinity_assets.grading.specs import (
+    ChoiceGrader,
+    ExactGrader,
+    GraderSpec,
+    MathGrader,
+    NumberGrader,
+    ProceduralGrader,
+    PythonFunctionGrader,
+)
 from trinity_assets.grading.verdicts import Payload, Verdict, brief, compared, nothing_found
-from trinity_assets.sandbox.python import run_python
 
 __all__ = ["Payload", "Verdict", "grade"]
 
@@ -49,22 +59,13 @@ def _number(_grader: NumberGrader, completion: str, payload: Payload) -> Verdict
     return _compare_numbers(completion, golds)
 
 
-def _python_function(grader: PythonFunctionGrader, completion: str, payload: Payload) -> Verdict:
-    try:
-        prompt, test, entry_point = (str(payload[key]) for key in ("prompt", "test", "entry_point"))
-    except KeyError as error:
-        raise GraderError(f"the gold payload has no {error}; map it under the benchmark's fields") from error
-    found = extract_code(completion, prompt, entry_point)
-    if found.value is None:
-        return nothing_found(found)
-    ended = run_python(f"{found.value}\n\n{test}\n\ncheck({entry_point})\n", grader.limits)
-    return Verdict(float(ended.outcome == "passed"), found.rule, found.ambiguous, ended.reason)
-
-
 _GRADERS: dict[type, Callable[[Any, str, Payload], Verdict]] = {
     ExactGrader: _exact,
     NumberGrader: _number,
-    PythonFunctionGrader: _python_function,
+    PythonFunctionGrader: grade_function,
+    ChoiceGrader: grade_choice,
+    MathGrader: grade_math,
+    ProceduralGrader: grade_procedural,
 }
 
 

@@ -13,14 +13,14 @@ from trinity_assets.spec import Spec
 class ExactGrader(Spec):
     """A short answer equals an accepted one after normalizing; numeric golds are compared as numbers."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: Literal["exact"]
 
 
 class NumberGrader(Spec):
     """The number that the completion settles on equals the gold number exactly."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: Literal["number"]
 
 
