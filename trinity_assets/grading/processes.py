@@ -43,6 +43,11 @@ serve()
 """
 
 
+def cores() -> int:
+    """How many completions are graded at once: the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Graders:
     """Grades completions of one benchmark, from any number of threads, up to ``size`` of them at once.
 
@@ -75,6 +80,9 @@ class Graders:
             return grade(self._spec, completion, payload)
         server = self._idle.get()
         try:
+            if server and server.ended():
+                server.stop()
+                server = None
             server = server or _Server(self._spec)
             answer = server.ask({"completion": completion, "payload": dict(payload)})
         except BaseException:
@@ -121,6 +129,9 @@ class _Server:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
     def stop(self) -> None:
         assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
         with contextlib.suppress(OSError):
@@ -136,8 +147,6 @@ def serve() -> None:
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):  # whatever a benchmark's checks read or print is not the caller's line
         os.dup2(silence, stream)
-    if sys.platform == "linux":
-        die_with_parent()
     spec: GraderSpec = TypeAdapter(GraderSpec).validate_json(requests.readline())
     isolation = ISOLATED[type(spec)]
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,8 +11,9 @@ import pandas as pd
 import pyarrow as pa
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.graders import Verdict, grade
+from trinity_assets.grading.processes import Graders, cores
 from trinity_assets.grading.specs import GradingSpec
+from trinity_assets.grading.verdicts import Verdict
 from trinity_assets.progress import Progress
 from trinity_assets.spec import digest
 from trinity_assets.workers.outcomes import Status
@@ -59,18 +59,26 @@ def grade_answers(
     texts = [None if pd.isna(text) else str(text) for text in answers["text"]]
     progress = Progress(logger, label, len(answers), "answers")
 
-    def judge(task_id: str, status: str, text: str | None) -> tuple[float | None, Verdict | None]:
-        verdict = grade(spec.grader, text or "", payloads[task_id]) if status == Status.ANSWERED else None
-        return (verdict.score if verdict else spec.settlement.score(status)), verdict
-
     judged: list[tuple[float | None, Verdict | None]] = []
-    pool = ThreadPoolExecutor(os.cpu_count())
-    try:
-        for judgement in pool.map(judge, answers["task_id"], answers["status"], texts):
-            judged.append(judgement)
-            progress.advance()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    size = cores()
+    with Graders(spec.grader, size) as graders:
+
+        def judge(task_id: str, status: str, text: str | None) -> tuple[float | None, Verdict | None]:
+            if status != Status.ANSWERED:
+                return spec.settlement.score(status), None
+            try:
+                verdict = graders.grade(text or "", payloads[task_id])
+            except GraderError as error:
+                raise type(error)(f"{label}, task {task_id!r}: {error}") from error
+            return verdict.score, verdict
+
+        pool = ThreadPoolExecutor(size)
+        try:
+            for judgement in pool.map(judge, answers["task_id"], answers["status"], texts):
+                judged.append(judgement)
+                progress.advance()
+        finally:
+            pool.shutdown(cancel_futures=True)
     return pd.DataFrame(
         {
             "task_id": answers["task_id"].tolist(),

@@ -17,8 +17,8 @@ import pytest
 
 from trinity_assets.errors import GraderError
 from trinity_assets.files import distribution_file
-from trinity_assets.grading import solves as solves_module
 from trinity_assets.grading.graders import Verdict, grade
+from trinity_assets.grading.processes import Graders
 from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version
 from trinity_assets.grading.specs import ExactGrader, GradingSpec, NumberGrader, PythonFunctionGrader, Settlement
 from trinity_assets.progress import Progress
@@ -148,7 +148,7 @@ def test_an_error_of_the_grader_ends_grading(monkeypatch: pytest.MonkeyPatch) ->
     graded: list[str] = []
     failed = threading.Event()
 
-    def failing(grader: object, completion: str, payload: object) -> Verdict:
+    def failing(_: Graders, completion: str, payload: object) -> Verdict:
         graded.append(completion)
         if completion == "0":
             failed.set()
@@ -157,9 +157,9 @@ def test_an_error_of_the_grader_ends_grading(monkeypatch: pytest.MonkeyPatch) ->
         time.sleep(0.02)
         return Verdict(1.0, "", False, "")
 
-    monkeypatch.setattr(solves_module, "grade", failing)
+    monkeypatch.setattr(Graders, "grade", failing)
     texts: list[str | None] = [str(i) for i in range(500)]
-    with pytest.raises(GraderError, match="could not start"):
+    with pytest.raises(GraderError, match="grading, task 't0': the sandbox could not start"):
         grade_answers(answers(["answered"] * 500, texts), gold(500), GradingSpec(grader=EXACT))
     assert len(graded) < 250
 

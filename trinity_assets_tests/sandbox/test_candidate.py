@@ -121,6 +121,19 @@ def test_cpu_time_is_what_is_limited(tier: Tier) -> None:
         called(tier, "def f():\n    while True: pass", limits=LIMITS.model_copy(update={"cpu_s": 1, "wall_s": 60}))
 
 
+def test_the_precise_clock_decides_and_the_kernels_is_behind_it(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = LIMITS.model_copy(update={"cpu_s": 1, "wall_s": 60})
+    with Candidate(tier, limits) as candidate:
+        candidate.load("import time\ndef f(s):\n    while time.process_time() < s: pass", "f")
+        candidate(0.5)
+        assert 0.5 <= candidate._cpu_now_s() < 1
+        with pytest.raises(CandidateTimeoutError):
+            candidate(1.5)
+    monkeypatch.setattr(Candidate, "_cpu_now_s", lambda _: 0.0)
+    with pytest.raises(CandidateTimeoutError, match="used its 1 s of CPU time"):
+        called(tier, "def f():\n    while True: pass", limits=limits)
+
+
 def test_waiting_is_limited_by_the_wall_clock(tier: Tier) -> None:
     began = time.monotonic()
     with pytest.raises(CandidateTimeoutError, match="did not answer within 1 s"):
@@ -147,17 +160,10 @@ def test_waiting_for_a_core_is_measured() -> None:
     assert candidate_module._waited_for_a_core_s(2**22 + 1) == 0
 
 
-def program_process(candidate: Candidate) -> int:
-    """The process that runs the program: bubblewrap's child, or the started process itself."""
-    pid = candidate._started.process.pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(children[0]) if children else pid
-
-
 def test_a_kill_from_outside_is_no_verdict(tier: Tier) -> None:
     with Candidate(tier, LIMITS) as candidate:
         candidate.load("import time\ndef f(): time.sleep(60)", "f")
-        victim = program_process(candidate)
+        victim = candidate._program
         killer = threading.Timer(0.2, os.kill, (victim, signal.SIGKILL))
         killer.start()
         with pytest.raises(GraderError, match="killed from outside"):
