@@ -30,7 +30,7 @@ def write_source(path: Path, count: int) -> None:
     # Zipf's law: the n-th word is drawn 1/n as often as the first.
     weights = list(itertools.accumulate(1 / rank for rank in range(1, WORDS + 1)))
     introductions = [draw.choices(words, cum_weights=weights, k=30) for _ in range(10)]
-    earlier: list[str] = []
+    earlier: list[list[str]] = []
     with path.open("w", encoding="utf-8") as stream:
         for number in range(count):
             if number % NEAR_DUPLICATE_EVERY == NEAR_DUPLICATE_EVERY - 1:

@@ -102,8 +102,8 @@ def _generate(source: ProceduralSource) -> list[Row]:
     for number, entry in enumerate(entries):
         try:
             kept: Entry = json.loads(json.dumps(entry, allow_nan=False))
-            if problem := _scored_otherwise(dataset.score_answer, scorer, entry, kept):
-                faults.append(f"row {number}: {problem}")
+            if otherwise := _scored_otherwise(dataset.score_answer, scorer, entry, kept):
+                faults.append(f"row {number}: {otherwise}")
         except (TypeError, ValueError) as error:
             faults.append(f"row {number}: {error}")
             continue

@@ -56,7 +56,7 @@ def test_the_right_option_is_kept_by_its_label(
 
 
 def test_a_label_is_understood_before_a_text(tmp_path: Path) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"choices": ["B", "A"], "answer": "A"},
         {"choices": {"text": ["3", "1", "2"], "label": ["1", "2", "3"]}, "answer": "3"},
         {"choices": ["0", "1", "2"], "answer": "1"},

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from trinity_assets.benchmarks import procedural
 from trinity_assets.benchmarks.snapshots import take_snapshot
 from trinity_assets.benchmarks.sources import read_rows, source_version
 from trinity_assets.benchmarks.specs import FieldMapping, ProceduralSource, SnapshotSpec
@@ -99,8 +99,7 @@ def test_what_cannot_be_generated_is_said(wrong: ProceduralSource, said: str) ->
 
 
 def test_a_generator_that_dies_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", "/nowhere")
-    monkeypatch.setattr(procedural.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(TaskSourceError, match=r"reasoning-gym failed to generate chain_sum \(exit status 1\)"):
         read_rows(source("chain_sum"), HERE)
 

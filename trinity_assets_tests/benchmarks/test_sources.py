@@ -64,7 +64,7 @@ def test_every_format_gives_the_same_rows(name: str, tmp_path: Path) -> None:
 
 
 def test_values_keep_their_types_except_in_csv_where_all_are_text(tmp_path: Path) -> None:
-    rows = [{"id": 1, "tests": ["a", "b"], "choices": {"text": ["x"], "label": ["A"]}}, {"id": 2}]
+    rows: list[dict[str, Any]] = [{"id": 1, "tests": ["a", "b"], "choices": {"text": ["x"], "label": ["A"]}}, {"id": 2}]
     (tmp_path / "t.parquet").write_bytes(parquet(rows))
     assert read_rows(file("t.parquet"), tmp_path) == [rows[0], {"id": 2, "tests": None, "choices": None}]
     (tmp_path / "t.csv").write_text("id,answer\n\n1,\n\n")

@@ -119,7 +119,7 @@ def test_mmlu_as_the_hub_has_it(declare: Declare, tmp_path: Path) -> None:
     }
     benchmark = declare(write(tmp_path, [row]), preset="mmlu")
     snapshot = taken(benchmark)
-    assert snapshot.tasks.loc[0, ["task_id", "category"]].tolist() == ["b/0", "astronomy"]
+    assert snapshot.tasks[["task_id", "category"]].values.tolist() == [["b/0", "astronomy"]]
     assert json.loads(snapshot.gold["payload"][0]) == {
         "answer": "B",
         "choices": ["Mars", "Jupiter", "Io", "X"],
