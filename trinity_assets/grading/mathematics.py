@@ -96,6 +96,8 @@ MAX_LATEX = 1000
 _MAX_DEPTH = 20
 _MAX_EXPONENT = 9999
 _MAX_SYMBOLIC_EXPONENT = 100
+_MAX_EXPANSION = 20
+_MAX_FUNCTIONS = 6
 _MAX_DIGITS = 400
 
 _SPACING = re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|quad|qquad)(?![a-zA-Z])|\\[!,;: ]|[\s~$]")
@@ -241,7 +243,13 @@ def _refusal(latex: str) -> str | None:
         return "digits"
     if re.search(r"\d{4,}\s*\}?\)?\s*!|!\s*!|\\(?:int|sum|prod|lim|oint|iint)(?![a-zA-Z])", latex):
         return "operator"
+    if len(_FUNCTION.findall(latex)) > _MAX_FUNCTIONS:
+        return "functions"
     return _power_refusal(latex)
+
+
+_POWER_OF_MANY = re.compile(r"(?:[)}\]]|\\[A-Za-z]+)$")
+_FUNCTION = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc|sinh|cosh|tanh|log|ln|exp)(?![a-z])")
 
 
 def _power_refusal(latex: str) -> str | None:
@@ -255,12 +263,13 @@ def _power_refusal(latex: str) -> str | None:
         if re.search(r"[\^!]", exponent) and not _has_variables(exponent):
             return "power"
         size = max((int(digits) for digits in re.findall(r"(?<![.\d])\d+", exponent)), default=1)
-        if spaceless[match.start() - 1 : match.start()] in (")", "}", "]"):
+        if _POWER_OF_MANY.search(spaceless, max(0, match.start() - 12), match.start()):
             of_groups *= max(size, 1)
         else:
             of_atoms = max(of_atoms, size)
-    limit = _MAX_SYMBOLIC_EXPONENT if _has_variables(spaceless) else _MAX_EXPONENT
-    return "power" if of_groups * of_atoms > limit else None
+    if _has_variables(spaceless):
+        return "power" if of_groups > _MAX_EXPANSION or of_groups * of_atoms > _MAX_SYMBOLIC_EXPONENT else None
+    return "power" if of_groups * of_atoms > _MAX_EXPONENT else None
 
 
 def _has_variables(latex: str) -> bool:
@@ -294,6 +303,11 @@ def _verified(gold: str, answer: str) -> bool:
 
 _DECIMALS = 10
 """Floats of both sides are rounded to this many decimals. Six, the default, would make 0.333333 a third."""
+
+
+def warm_up() -> None:
+    """Import and run what the first comparison in a process waits a second for."""
+    _verified(r"\frac{1}{2}", "x^2")
 
 
 def _parsed(latex: str) -> list[Any]:
