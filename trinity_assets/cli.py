@@ -1,4 +1,4 @@
-"""The command line: checking a catalog, building the graph, showing what came out, routing a question."""
+"""The command line: checking a catalog, building the graph, showing results, grading completions, routing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from dagster import AssetKey
 
     from trinity_assets.defs.staleness import AssetState
+    from trinity_assets.grading.completions import GradedCompletions
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 catalog_app = typer.Typer(no_args_is_help=True, help="Check a catalog, or write its JSON Schemas.")
 app.add_typer(catalog_app, name="catalog")
+
+REASONS_SHOWN = 5
 
 CatalogOption = Annotated[
     Path | None,
@@ -152,6 +155,32 @@ def show(router: Annotated[str | None, typer.Argument(help="One router; default:
 
 
 @app.command()
+def grade(
+    file: Annotated[Path, typer.Argument(help="Rows with task_id and completion: .jsonl, .jsonl.gz, .csv, .parquet.")],
+    benchmark: Annotated[str, typer.Option("--benchmark", help="A benchmark of the catalog.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where results go (.jsonl, .csv, .parquet); default: beside FILE.")
+    ] = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Grade completions that you already have; print a table and write a result with its reason for each."""
+    from trinity_assets.grading.completions import grade_completions, read_completions, write_results
+
+    loaded = load_catalog(catalog or catalog_directory())
+    if benchmark not in loaded.benchmarks:
+        raise SelectionError(f"there is no benchmark {benchmark!r}; declared: {', '.join(loaded.benchmarks)}")
+    if out is None:
+        out = file.with_name(file.name.removesuffix(".gz").rpartition(".")[0] + ".graded.jsonl")
+    if out.resolve() == file.resolve():
+        raise SelectionError(f"the results would overwrite the completions in {file}; give another --out")
+    chosen = loaded.benchmarks[benchmark]
+    graded = grade_completions(read_completions(file), chosen.snapshot, chosen.grading, loaded.directory)
+    write_results(graded.results, out)
+    _print_grades(benchmark, chosen.grading.grader.kind, graded)
+    print(f"results: {out}")
+
+
+@app.command()
 def route(
     question: Annotated[str, typer.Argument(help="What a user would ask, as it is.")],
     checkpoint: Annotated[Path, typer.Option("--checkpoint", help="A checkpoint's directory.")],
@@ -204,6 +233,37 @@ def _print_cells(catalog: Catalog) -> None:
     idle = [name for name in (*catalog.workers, *catalog.benchmarks) if name not in used]
     if idle:
         print(f"In no router, and so not built: {', '.join(idle)}")
+
+
+def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> None:
+    results = graded.results
+    table = Table(title=f"{benchmark}, graded by {grader}", title_justify="left")
+    table.add_column("category", overflow="fold")
+    for heading in ("tasks", "completions", "solved", "missing", "mean score", "ambiguous"):
+        table.add_column(heading, justify="right")
+    groups = [(str(name), rows) for name, rows in results.groupby("category", sort=True)]
+    for name, rows in [*(groups if len(groups) > 1 else []), ("all", results)]:
+        scores = rows["score"].dropna()
+        table.add_row(
+            name,
+            str(rows["task_id"].nunique()),
+            str(len(rows)),
+            str(int((scores == 1).sum())),
+            str(int(rows["score"].isna().sum())),
+            f"{scores.mean():.1%}" if len(scores) else "-",
+            str(int(rows["ambiguous"].sum())),
+            end_section=name != "all" and name == groups[-1][0],
+        )
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    unsolved = results[results["score"] != 1].head(REASONS_SHOWN)
+    for row in unsolved.to_dict("records"):
+        print(f"  unsolved: {row['task_id']}  {row['rule'] or row['status']}: {row['reason']}"[:160])
+    if len(unsolved) < int((results["score"] != 1).sum()):
+        print("  and more, with their reasons in the results")
+    if graded.unanswered:
+        print(f"{len(graded.unanswered)} tasks have no completion, {graded.unanswered[0]!r} first")
+    if graded.facts:
+        print(", ".join(f"{name}: {value}" for name, value in graded.facts.items()))
 
 
 def _announce(known: set[AssetKey], wave: Sequence[AssetState]) -> None:

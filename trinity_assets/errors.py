@@ -58,6 +58,10 @@ class SandboxError(GraderError):
     """Untrusted code cannot be run here: no sandbox holds on this machine, or the one chosen does not start."""
 
 
+class CompletionsError(TrinityError):
+    """A file of completions holds rows that are none, or of tasks that the benchmark does not have."""
+
+
 class TrainingError(TrinityError):
     """A router table cannot be built, or a trainer cannot learn from it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -224,3 +225,29 @@ def test_only_the_keys_of_selected_workers_are_asked_for(
     assert status == 1
     assert "NVIDIA_NIM_API_KEY (provider nim)." in complaint
     assert "OPENAI_API_KEY" not in complaint
+
+
+def test_grade_prints_a_table_and_writes_the_reasons(run: Run, empty_site: Site, tmp_path: Path) -> None:
+    answers = [task.answer for task in TASKS["sums"]]
+    file = tmp_path / "mine.jsonl"
+    rows = [{"task_id": f"sums_{n:02d}", "completion": f"#### {answers[n] if n else '-1'}"} for n in range(3)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    status, out, err = run("grade", str(file), "--benchmark", "sums")
+    assert (status, "error" in err) == (0, False)
+    results = [json.loads(line) for line in (tmp_path / "mine.graded.jsonl").read_text().splitlines()]
+    assert [(row["task_id"], row["score"]) for row in results] == [("sums_00", 0.0), ("sums_01", 1.0), ("sums_02", 1.0)]
+    assert "66.7%" in out
+    assert "unsolved: sums_00" in out
+    assert f"results: {tmp_path / 'mine.graded.jsonl'}" in out
+
+
+def test_grade_refuses_an_unknown_benchmark_and_to_overwrite_its_input(
+    run: Run, empty_site: Site, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text('{"task_id": "sums_00", "completion": "1"}\n')
+    assert run("grade", str(file), "--benchmark", "gsm8k")[2] == (
+        "error: there is no benchmark 'gsm8k'; declared: sums, capitals\n"
+    )
+    assert "would overwrite" in run("grade", str(file), "--benchmark", "sums", "--out", str(file))[2]
+    assert file.read_text() == '{"task_id": "sums_00", "completion": "1"}\n'

@@ -56,19 +56,21 @@ def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[s
             )
             gold = read_table(artifacts, "gold", upstream.sha256(keys.gold(benchmark.name)))
             label = f"grading {worker.name} on {benchmark.name}"
-            frame = grade_answers(answers.frame, gold.frame, benchmark.grading, label=label)
+            graded = grade_answers(answers.frame, gold.frame, benchmark.grading, label=label)
+            frame = graded.frame
             artifact = write_table(artifacts, "solves", frame, SOLVES_SCHEMA, identity, upstream.inputs)
         counts = {f"status_{status}": int(count) for status, count in frame["status"].value_counts().items()}
-        graded = frame["score"].dropna()
+        scores = frame["score"].dropna()
         metadata = {
             "rows": len(frame),
             # Left out when nothing has a score: a NaN cannot be shown.
-            **({"solve_rate": float(graded.mean())} if len(graded) else {}),
+            **({"solve_rate": float(scores.mean())} if len(scores) else {}),
             "solved": int((frame["score"] == 1).sum()),
             "missing": int(frame["score"].isna().sum()),
             "ambiguous": int(frame["ambiguous"].sum()),
             "preview": preview(frame[["task_id", "score", "status", "rule", "reason"]]),
         }
-        return materialized(key, artifact, solves_data_version(frame), upstream.inputs, metadata | counts)
+        metadata |= {**counts, **graded.facts}
+        return materialized(key, artifact, solves_data_version(frame), upstream.inputs, metadata)
 
     return solves

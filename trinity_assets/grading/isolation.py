@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from trinity_assets.grading.specs import MathGrader, ProceduralGrader, PythonFunctionGrader
@@ -15,26 +16,36 @@ LIBRARY_CPU_S = 10
 
 @dataclass(frozen=True)
 class Isolation:
-    """``prepare`` runs once per server, so that its forks start ready; ``cpu_s`` limits the grading of a completion."""
+    """``prepare`` runs once per server, so that its forks start ready, and gives the facts that are worth recording.
 
-    prepare: Callable[[Any], object]
+    ``cpu_s`` limits the grading of a completion.
+    """
+
+    prepare: Callable[[Any], dict[str, str]]
     cpu_s: Callable[[Any], int] = lambda _: LIBRARY_CPU_S
 
 
-def _find_sandbox(grader: PythonFunctionGrader) -> None:
-    find_sandbox(allow_unsandboxed=grader.allow_unsandboxed)
+def _sandbox_facts(grader: PythonFunctionGrader) -> dict[str, str]:
+    sandbox = find_sandbox(allow_unsandboxed=grader.allow_unsandboxed)
+    limits = ", ".join(f"{name} {value}" for name, value in grader.limits.model_dump().items())
+    return {"sandbox": sandbox.tier.name, "python": sandbox.python, "limits": limits}
 
 
-def _import_math_verify(_grader: MathGrader) -> None:
+def _math_facts(_grader: MathGrader) -> dict[str, str]:
     import math_verify  # noqa: F401 - half a second that no completion should pay
 
+    return {name: version(name) for name in ("math-verify", "sympy")}
 
-def _import_nothing(_grader: ProceduralGrader) -> None:
-    """Its grader says what to install where the package is absent."""
+
+def _procedural_facts(_grader: ProceduralGrader) -> dict[str, str]:
+    try:
+        return {"reasoning-gym": version("reasoning-gym")}
+    except PackageNotFoundError:  # its grader says what to install
+        return {}
 
 
 ISOLATED: dict[type, Isolation] = {
-    PythonFunctionGrader: Isolation(_find_sandbox, lambda grader: grader.limits.cpu_s),
-    MathGrader: Isolation(_import_math_verify),
-    ProceduralGrader: Isolation(_import_nothing),
+    PythonFunctionGrader: Isolation(_sandbox_facts, lambda grader: grader.limits.cpu_s),
+    MathGrader: Isolation(_math_facts),
+    ProceduralGrader: Isolation(_procedural_facts),
 }

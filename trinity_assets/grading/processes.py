@@ -51,7 +51,7 @@ def cores() -> int:
 class Graders:
     """Grades completions of one benchmark, from any number of threads, up to ``size`` of them at once.
 
-    A context manager; its processes end with it.
+    A context manager; its processes end with it. ``facts`` tells what of the machine they grade with, once one started.
     """
 
     def __init__(self, spec: GraderSpec, size: int) -> None:
@@ -61,12 +61,13 @@ class Graders:
         for _ in range(size):
             self._idle.put(None)  # a place; its server is started by the first who takes it
         self._size = size
+        self.facts: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _ in range(self._size):
+        for _place in range(self._size):
             if server := self._idle.get():
                 server.stop()
 
@@ -83,7 +84,9 @@ class Graders:
             if server and server.ended():
                 server.stop()
                 server = None
-            server = server or _Server(self._spec)
+            if server is None:
+                server = _Server(self._spec)
+                self.facts = server.facts
             answer = server.ask({"completion": completion, "payload": dict(payload)})
         except BaseException:
             if server:
@@ -115,6 +118,7 @@ class _Server:
         if "fault" in answer:
             self.stop()
             raise GraderError(answer["fault"])
+        self.facts: dict[str, str] = answer["facts"]
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
@@ -150,11 +154,11 @@ def serve() -> None:
     spec: GraderSpec = TypeAdapter(GraderSpec).validate_json(requests.readline())
     isolation = ISOLATED[type(spec)]
     try:
-        isolation.prepare(spec)
+        facts = isolation.prepare(spec)
     except GraderError as error:
         _write_line(answers, {"fault": str(error)})
         return
-    _write_line(answers, {"ready": True})
+    _write_line(answers, {"facts": facts})
     cpu_s = isolation.cpu_s(spec)
     for line in requests:
         request = json.loads(line)

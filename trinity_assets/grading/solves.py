@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
@@ -41,9 +42,15 @@ SOLVES_SCHEMA = pa.schema(
 )
 
 
-def grade_answers(
-    answers: pd.DataFrame, gold: pd.DataFrame, spec: GradingSpec, *, label: str = "grading"
-) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Graded:
+    """A solve table, and what of the machine it was graded with (sandbox, versions): facts that are in no digest."""
+
+    frame: pd.DataFrame
+    facts: dict[str, str]
+
+
+def grade_answers(answers: pd.DataFrame, gold: pd.DataFrame, spec: GradingSpec, *, label: str = "grading") -> Graded:
     """Grade a cell's ``answers`` against ``gold``: one row per answer, in the same order, columns of ``SOLVES_SCHEMA``.
 
     An answer is graded; any other settled status takes the score of the settlement policy, null where that says
@@ -79,7 +86,7 @@ def grade_answers(
                 progress.advance()
         finally:
             pool.shutdown(cancel_futures=True)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "task_id": answers["task_id"].tolist(),
             "sample": answers["sample"].tolist(),
@@ -95,6 +102,7 @@ def grade_answers(
             **{name: answers[name].tolist() for name in CARRIED},
         }
     )
+    return Graded(frame, graders.facts)
 
 
 def solves_data_version(solves: pd.DataFrame) -> str:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import logging
+import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -114,7 +115,7 @@ def test_a_solve_table_scores_answers_and_settles_the_rest(tmp_path: Path) -> No
     statuses = ["answered", "answered", "truncated", "refused", "no_answer", "context_exceeded"]
     texts = ["Paris", "Rome", "Par", "I cannot", None, None]
     spec = GradingSpec(grader=EXACT, settlement=Settlement(refused="missing"))
-    solves = grade_answers(answers(statuses, texts), gold(6), spec)
+    solves = grade_answers(answers(statuses, texts), gold(6), spec).frame
     store = ArtifactStore(str(tmp_path))
     solves = read_table(store, "solves", write_table(store, "solves", solves, SOLVES_SCHEMA, {})).frame
     scores = [None if pd.isna(score) else score for score in solves["score"]]
@@ -166,11 +167,11 @@ def test_an_error_of_the_grader_ends_grading(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_data_version_is_score_and_status_and_no_clock() -> None:
     spec = GradingSpec(grader=EXACT)
-    first = grade_answers(answers(["answered"], ["Paris"]), gold(1), spec)
+    first = grade_answers(answers(["answered"], ["Paris"]), gold(1), spec).frame
     slower = answers(["answered"], ["The capital is Paris."])
     slower["latency_s"] = 9.0
-    assert solves_data_version(grade_answers(slower, gold(1), spec)) == solves_data_version(first)
-    wrong = grade_answers(answers(["answered"], ["Rome"]), gold(1), spec)
+    assert solves_data_version(grade_answers(slower, gold(1), spec).frame) == solves_data_version(first)
+    wrong = grade_answers(answers(["answered"], ["Rome"]), gold(1), spec).frame
     assert solves_data_version(wrong) != solves_data_version(first)
 
 
@@ -199,6 +200,10 @@ def test_verdicts_on_recorded_completions_are_those_of_the_reference(shared_data
     gold = pd.DataFrame({"task_id": frame["task_id"], "payload": frame["task"].map(payloads)})
     unmeasured = dict.fromkeys(["input_tokens", "output_tokens", "cost_usd", "latency_s"])
     asked = frame.assign(sample=0, status="answered", **unmeasured)
-    solves = grade_answers(asked, gold, GradingSpec(grader=FUNCTION))
+    graded = grade_answers(asked, gold, GradingSpec(grader=FUNCTION))
+    solves = graded.frame
+    assert graded.facts["sandbox"] == "bubblewrap"
+    assert graded.facts["python"] == platform.python_version()
+    assert graded.facts["limits"].startswith("cpu_s 8, wall_s 60, memory_mib 1024")
     other = frame[solves["score"].to_numpy() != frame["expected"].to_numpy()]
     assert other["task_id"].tolist() == []

@@ -49,10 +49,9 @@ def _tried(tier: Any, program: str, world: dict[str, Any]) -> str:
     outcome = "contained"
     try:
         with Candidate(tier, LIMITS) as candidate:
-            channel = int(candidate._started.process.args[-1].split("open(")[1].split(",")[0])  # type: ignore[union-attr, index]
             candidate.load(attacks.COMMON + program, "f")
             try:
-                got = candidate(world | {"channel": channel})
+                got = candidate(world)
                 outcome = f"got {got!r}" if got else "contained"
             except CandidateError as error:
                 outcome = f"{'timeout' if 'time' in str(error) or 'within' in str(error) else 'failure'}: {error}"
@@ -87,7 +86,7 @@ def _world(directory: Path, open_sockets: contextlib.ExitStack) -> tuple[dict[st
     for file in (secret, key):
         file.write_text(SECRET, encoding="utf-8")
     os.environ["PROVIDER_API_KEY"] = SECRET
-    kinds = {
+    kinds: dict[str, tuple[int, int, Any]] = {
         "tcp": (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
         "udp": (socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
         "unix": (socket.AF_UNIX, socket.SOCK_DGRAM, str(directory / "socket")),
@@ -104,7 +103,7 @@ def _world(directory: Path, open_sockets: contextlib.ExitStack) -> tuple[dict[st
         words = []
         for name, listener in listeners.items():
             with contextlib.suppress(BlockingIOError):
-                words.append(f"{name}: {listener.accept() if name == 'tcp' else listener.recv(100)}")
+                words.append(f"{name}: {listener.accept() if name == 'tcp' else listener.recv(100)!r}")
         return ", ".join(words)
 
     world = {

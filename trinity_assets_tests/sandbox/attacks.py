@@ -6,6 +6,7 @@ here, below the common lines.
 
 COMMON = """
 import os, socket, sys, time, ctypes, signal
+CHANNEL = int(sys.orig_argv[-1].split('open(')[1].split(',')[0])
 
 def attempt(*ways):
     got = []
@@ -175,7 +176,7 @@ def f(w):
             mode = os.fstat(n).st_mode
         except OSError:
             continue
-        if n > 2 and n != w['channel']:
+        if n > 2 and n != CHANNEL:
             got.append((n, oct(mode)))
     return got
 """,
@@ -225,18 +226,18 @@ ENDED = {
     "a crash": ("def f(w): ctypes.string_at(0)", "failure"),
     "endless recursion": ("def f(w):\n sys.setrecursionlimit(1 << 30)\n g = lambda: g()\n g()", "timeout"),
     "aborting": ("def f(w): os.abort()", "failure"),
-    "closing its channel": ("def f(w):\n os.close(w['channel'])\n time.sleep(600)", "failure"),
+    "closing its channel": ("def f(w):\n os.close(CHANNEL)\n time.sleep(600)", "failure"),
     "an answer that is too large": ("def f(w): return 'x' * (1 << 20)", "failure"),
     "an answer that nests too deep": ("def f(w):\n x = []\n for _ in range(5000): x = [x]\n return x", "failure"),
     "an answer that holds itself": ("def f(w):\n x = []\n x.append(x)\n return x", "failure"),
     "an endless answer": ("import itertools\ndef f(w): return itertools.count()", "failure"),
-    "a garbage answer": ("def f(w):\n os.write(w['channel'], b'\\0\\0\\0\\x04junk')\n time.sleep(600)", "failure"),
+    "a garbage answer": ("def f(w):\n os.write(CHANNEL, b'\\0\\0\\0\\x04junk')\n time.sleep(600)", "failure"),
     "an answer without an end": (
-        "def f(w):\n os.write(w['channel'], b'\\xff\\xff\\xff\\xff')\n while True: os.write(w['channel'], bytes(65536))",
+        "def f(w):\n os.write(CHANNEL, b'\\xff\\xff\\xff\\xff')\n while True: os.write(CHANNEL, bytes(65536))",
         "failure",
     ),
     "exhausting the reader": (
-        "def f(w):\n data = b't' + b',t' * 30000\n os.write(w['channel'], len(data).to_bytes(4, 'big') + data)\n"
+        "def f(w):\n data = b't' + b',t' * 30000\n os.write(CHANNEL, len(data).to_bytes(4, 'big') + data)\n"
         " time.sleep(600)",
         "failure",
     ),

@@ -17,7 +17,6 @@ import pytest
 
 from trinity_assets.errors import GraderError, SandboxError
 from trinity_assets.sandbox import candidate as candidate_module
-from trinity_assets.sandbox import tiers
 from trinity_assets.sandbox.candidate import Candidate, CandidateError, CandidateTimeoutError, RaisedError
 from trinity_assets.sandbox.specs import ProgramLimits
 from trinity_assets.sandbox.tiers import BUBBLEWRAP, LADDER, LANDLOCK, UNSANDBOXED, Tier
@@ -233,7 +232,7 @@ def test_a_sandbox_that_hangs_at_its_start_is_no_wrong_answer(tmp_path: Path, mo
 
 
 def test_a_missing_bubblewrap_is_no_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     with pytest.raises(SandboxError, match="bubblewrap is not installed"):
         called(BUBBLEWRAP, "def f(): pass")
 

@@ -30,7 +30,7 @@ def test_the_strongest_tier_that_holds_is_taken(monkeypatch: pytest.MonkeyPatch)
     assert find_sandbox().tier is BUBBLEWRAP
     assert find_sandbox().described() == f"bubblewrap, Python {platform.python_version()}"
     find_sandbox.cache_clear()
-    monkeypatch.setattr(tiers.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     assert find_sandbox().tier is LANDLOCK
 
 
@@ -51,7 +51,7 @@ def test_a_tier_that_confines_nothing_is_found_out() -> None:
 
 def test_nothing_is_run_where_nothing_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     ladder(monkeypatch, BUBBLEWRAP, LANDLOCK, UNSANDBOXED)
-    monkeypatch.setattr(tiers.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(landlock, "landlock_version", lambda: 0)
     with pytest.raises(SandboxError) as caught:
         find_sandbox()
