@@ -29,12 +29,15 @@ def format_of(path: str) -> str:
     Raises:
         ValueError: another ending; says which there are.
     """
-    name = re.split("[?#]", path)[0] if "://" in path else path
-    endings = PurePosixPath(name).suffixes
+    endings = _endings(path)
     ending = (endings[:-1] if endings[-1:] == [COMPRESSED] else endings)[-1:]
     if ending and ending[0] in _PARSERS:
         return ending[0]
     raise ValueError(f"the name of the file {path} ends in none of {', '.join(_PARSERS)} (each also with {COMPRESSED})")
+
+
+def _endings(path: str) -> list[str]:
+    return PurePosixPath(re.split("[?#]", path)[0] if "://" in path else path).suffixes
 
 
 def parse_rows(data: bytes, path: str, where: str) -> list[Row]:
@@ -43,7 +46,7 @@ def parse_rows(data: bytes, path: str, where: str) -> list[Row]:
     Raises:
         TaskSourceError: damaged, not UTF-8, or with rows that cannot be read, each of which is named.
     """
-    if path.endswith(COMPRESSED):
+    if _endings(path)[-1] == COMPRESSED:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:

@@ -129,7 +129,8 @@ def _tasks(spec: SnapshotSpec, rows: Sequence[Row], ids: Sequence[str | None], k
             fields = canonical_json({name: row[name] for name in shown})
             task_digest = digest([question, fields])
             if (earlier := row_of_task.setdefault(task_digest, number)) != number:
-                problems.append(f"asks the same as row {earlier}; quarantine one of them or correct the source")
+                same = f"row {number} asks the same as row {earlier}"
+                faults.append(f"{same}; quarantine one of them or correct the source")
             values = (
                 task_id,
                 question,

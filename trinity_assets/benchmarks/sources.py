@@ -105,13 +105,13 @@ def _fetched(url: str) -> bytes:
     try:
         with fsspec.open(url, "rb") as stream:
             data: bytes = stream.read()
-    except FileNotFoundError:
-        raise TaskSourceError(f"there is no file {url}") from None
     except ImportError as error:
         raise TaskSourceError(f"cannot open {url}: {error}") from error
-    except Exception as error:  # every file system raises classes of its own for "offline", "forbidden" and "unknown"
-        said = str(error) or type(error).__name__
-        raise TaskSourceError(f"cannot fetch {url}: {said}. If this machine is offline, give a local path") from error
+    except Exception as error:  # every file system raises classes of its own for "offline", "forbidden" and "absent"
+        raise TaskSourceError(
+            f"cannot fetch {url}: {type(error).__name__}: {_with_causes(error)}. Correct the URL; if this machine is "
+            "offline, give the path of a copy"
+        ) from error
     return data
 
 

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from trinity_assets.benchmarks.formats import format_of
 from trinity_assets.spec import Sha256, Slug, Spec
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 """The version of the code that takes snapshots: raise it when equal sources would give other tables."""
 
 CONTAMINATION_VERSION = 1

@@ -70,7 +70,7 @@ PRESETS: dict[str, Preset] = {
 
 GENERATED = Preset(
     FieldMapping(id="id", question="question", category="dataset", gold={"dataset": "dataset", "entry": "entry"}),
-    "{question}",
+    "{question}\n\nGive nothing but the final answer between <answer> and </answer>.",
     ProceduralGrader(kind="procedural"),
 )
 """What holds for every data set of a procedural source, which needs no preset's name."""

@@ -62,5 +62,5 @@ def test_the_bytes_of_a_snapshot_are_golden(directory: Path) -> None:
     assert version == "506674182a1da0d5d8ca2afbac6da9c51a5ef8f4f183be3fe45302e1be7250c0"
     tasks = write_table(store, "tasks", taken.tasks, TASKS_SCHEMA, SPEC.asked_identity(version))
     gold = write_table(store, "gold", taken.gold, GOLD_SCHEMA, SPEC.gold_identity(version))
-    assert tasks == "973508d7178a14a67d82b3ea0f8b911395cba8263167c47cff2ea34d381917f5"
-    assert gold == "a05dce044fd5cb3239a3c812fd17ffceb4effb40abf72945ca43768b6b3aed35"
+    assert tasks == "a36e37f93cae7ab2d3904c9b2d48357b349f662f1c9bc3fa6400b2bdb087786a"
+    assert gold == "0a96bf90027593093486e1480bda5526fd20a6aaaa0288dcfcf4d6f52dc581d0"

@@ -68,7 +68,7 @@ def test_the_same_question_with_other_options_is_another_task(tmp_path: Path) ->
     rows = [{"choices": PLANETS, "answer": 1}, {"choices": PLANETS[::-1], "answer": 1}]
     assert snapshot(tmp_path, rows).tasks["task_digest"].nunique() == 2
     assert faults(tmp_path, [rows[0], rows[0] | {"answer": 2}]) == [
-        "row 1: asks the same as row 0; quarantine one of them or correct the source"
+        "row 1 asks the same as row 0; quarantine one of them or correct the source"
     ]
 
 

@@ -184,7 +184,7 @@ def test_exact_duplicates_name_both_rows(tmp_path: Path) -> None:
         take_snapshot(spec(), tmp_path)
     assert str(caught.value) == (
         "benchmark b: 1 rows are not tasks:\n"
-        "  row 4: asks the same as row 2; quarantine one of them or correct the source"
+        "  row 4 asks the same as row 2; quarantine one of them or correct the source"
     )
     assert len(take_snapshot(spec(limit=4), tmp_path).tasks) == 4
     assert len(take_snapshot(spec(quarantine=quarantine("again")), tmp_path).tasks) == 4
@@ -194,5 +194,5 @@ def test_exact_duplicates_name_both_rows(tmp_path: Path) -> None:
 def test_the_same_question_with_another_shown_field_is_another_task(tmp_path: Path) -> None:
     write(tmp_path, [{"id": n, "question": "Who?", "answer": "x", "hint": str(n)} for n in range(2)])
     assert len(take_snapshot(spec(prompt="{question} {hint}"), tmp_path).tasks) == 2
-    with pytest.raises(TaskSourceError, match="row 1: asks the same as row 0"):
+    with pytest.raises(TaskSourceError, match="row 1 asks the same as row 0"):
         take_snapshot(spec(), tmp_path)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import hashlib
+import http.server
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -159,9 +162,11 @@ def test_a_pinned_file_that_is_another_shows_both_sums(tmp_path: Path) -> None:
 
 
 def test_what_a_url_does_not_give_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TaskSourceError, match=r"there is no file memory://absent\.jsonl"):
+    with pytest.raises(TaskSourceError, match=r"cannot fetch memory://absent\.jsonl: FileNotFoundError: "):
         read_rows(file("memory://absent.jsonl"), tmp_path)
-    with pytest.raises(TaskSourceError, match=r"cannot fetch nosuch://x\.jsonl: Protocol not known: nosuch"):
+    with pytest.raises(
+        TaskSourceError, match=r"cannot fetch nosuch://x\.jsonl: ValueError: Protocol not known: nosuch"
+    ):
         read_rows(file("nosuch://x.jsonl"), tmp_path)
 
     def missing_driver(url: str, mode: str) -> object:
@@ -170,6 +175,27 @@ def test_what_a_url_does_not_give_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(fsspec, "open", missing_driver)
     with pytest.raises(TaskSourceError, match=r"cannot open s3://b/x\.jsonl: Install s3fs to access S3"):
         read_rows(file("s3://b/x.jsonl"), tmp_path)
+
+
+def test_a_web_server_is_a_source(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    for name in ("tasks.csv.gz", "tasks.parquet"):
+        (tmp_path / "served" / name).write_bytes(FILES[name])
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path / "served")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            assert read_rows(file(f"{url}/tasks.csv.gz?download=true"), tmp_path) == ROWS
+            assert read_rows(file(f"{url}/tasks.parquet"), tmp_path) == ROWS
+            with pytest.raises(TaskSourceError, match=rf"cannot fetch {url}/absent\.csv: FileNotFoundError: "):
+                read_rows(file(f"{url}/absent.csv"), tmp_path)
+        finally:
+            server.shutdown()
+            thread.join()
+    with pytest.raises(TaskSourceError, match=rf"cannot fetch {url}/tasks\.parquet: .*Cannot connect .*give the path"):
+        read_rows(file(f"{url}/tasks.parquet"), tmp_path)
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------

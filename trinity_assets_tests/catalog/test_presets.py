@@ -211,5 +211,9 @@ def test_a_generated_benchmark_is_complete_without_a_grader(declare: Declare) ->
     payload = json.loads(snapshot.gold["payload"][0])
     assert (payload["dataset"], payload["entry"]["answer"]) == ("chain_sum", "-4")
     assert payload.keys() == {"dataset", "entry"}
+    assert first_prompt(benchmark, snapshot) == (
+        "State the final answer to the following arithmetic problem: 4 - 1 - 7 =\n\n"
+        "Give nothing but the final answer between <answer> and </answer>."
+    )
     plain = declare(source, grader={"kind": "exact"})
     assert json.loads(taken(plain).gold["payload"][0]) == {"answer": "-4"}
