@@ -56,7 +56,7 @@ def _marked_value(span: str) -> str:
     """The first formula of a marked span with those that "and" or a comma joins to it, or its first sentence."""
     formulas = _formulas(span)
     if not formulas:
-        return _undecorated(re.split(r"[.!?](?:\s|$)", span, maxsplit=1)[0])
+        return _undecorated(re.split(r"(?<!\\)[.!?](?:\s|$)", span, maxsplit=1)[0])
     joined, last_end = [formulas[0][2]], formulas[0][1]
     for start, end, formula in formulas[1:]:
         between = span[last_end:start]

@@ -133,8 +133,9 @@ ARITHMETIC_SCORERS = frozenset(
 )
 """Data sets whose scorers give the answer to SymPy's ``parse_expr``, which evaluates it."""
 
-_VALUES = (ast.Expression, ast.Constant, ast.List, ast.Tuple, ast.UnaryOp, ast.USub, ast.UAdd, ast.Load)
-_ARITHMETIC = (*_VALUES, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Name, ast.Call)
+_NUMBERS = (ast.Expression, ast.Constant, ast.UnaryOp, ast.USub, ast.UAdd, ast.Load)
+_VALUES = (*_NUMBERS, ast.List, ast.Tuple)
+_ARITHMETIC = (*_NUMBERS, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Name, ast.Call)
 _FUNCTIONS = frozenset(
     {
         "sin",
