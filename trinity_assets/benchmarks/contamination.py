@@ -76,7 +76,10 @@ def find_contamination(tasks: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def counted(found: pd.DataFrame) -> pd.DataFrame:
-    """How many tasks of ``benchmark`` occur in ``other_benchmark``, in one column for each kind; both directions."""
+    """How many tasks of ``benchmark`` occur in ``other_benchmark``, in one column for each kind.
+
+    One row for each pair and direction in which there are some, in the order in which the report comes to them.
+    """
     pairs = found[["benchmark", "other_benchmark"]].drop_duplicates()
     counts = found.groupby(["benchmark", "other_benchmark", "kind"]).size()
     rows = [

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
+from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -153,3 +157,19 @@ def test_the_report_is_that_of_comparing_everything_with_everything(seed: int) -
                     expected.append((name, f"{name}{number}", other_name, f"{other_name}{place}", how, -negative))
     assert len({row[4] for row in expected}) >= 3
     assert sorted(found(**benchmarks)) == sorted(expected)
+
+
+def test_a_published_mixture_shows_what_it_was_mixed_from(shared_data: Callable[[str], Path]) -> None:
+    """LLMRouter's test queries were drawn from HumanEval, MBPP and GSM8K among others."""
+    with gzip.open(shared_data("humaneval/HumanEval.jsonl.gz"), "rt", encoding="utf-8") as stream:
+        humaneval = [json.loads(line)["prompt"] for line in stream]
+    mbpp = [row["prompt"] for row in json.loads(shared_data("mbpp/sanitized-mbpp.json").read_text(encoding="utf-8"))]
+    queries = shared_data("recorded/llmrouter_9models/default_query_test.jsonl").read_text(encoding="utf-8")
+    mixture = [json.loads(line)["query"] for line in queries.splitlines()]
+    counts = counted(find_contamination(tasks(humaneval=humaneval, mbpp=mbpp, mixture=mixture)))
+    assert sorted(counts.values.tolist()) == [
+        ["humaneval", "mixture", 50, 0, 0, 0],
+        ["mbpp", "mixture", 10, 0, 0, 0],
+        ["mixture", "humaneval", 50, 0, 0, 0],
+        ["mixture", "mbpp", 10, 0, 0, 0],
+    ]
