@@ -90,7 +90,7 @@ def test_partial_credit_is_kept() -> None:
 
 @needs_package
 def test_the_listed_scorers_are_those_that_evaluate_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sympy
+    import sympy  # type: ignore[import-untyped]
     from reasoning_gym.factory import DATASETS, get_score_answer_fn
 
     marker = "7001 + 7002"
