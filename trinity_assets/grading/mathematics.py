@@ -14,6 +14,7 @@ from math import isclose
 from typing import Any
 
 from trinity_assets.errors import GraderError
+from trinity_assets.grading.costly_latex import MAX_DIGITS, refusal
 from trinity_assets.grading.extraction import Extraction, answer_text, boxed_spans, marked_spans
 from trinity_assets.grading.numbers import extract_number
 from trinity_assets.grading.specs import MathGrader
@@ -90,15 +91,6 @@ def _formulas(text: str) -> list[tuple[int, int, str]]:
 
 # --- equality ---------------------------------------------------------------------------------------------------------
 
-MAX_LATEX = 1000
-"""Answers longer than this, in characters, are compared as strings only; the longest gold of MATH-500 has 53."""
-
-_MAX_DEPTH = 20
-_MAX_EXPONENT = 9999
-_MAX_SYMBOLIC_EXPONENT = 100
-_MAX_EXPANSION = 20
-_MAX_FUNCTIONS = 6
-_MAX_DIGITS = 400
 
 _SPACING = re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|quad|qquad)(?![a-zA-Z])|\\[!,;: ]|[\s~$]")
 _TEXT = re.compile(r"\\(?:text(?:bf|rm|it|sf|normal)?|mbox|mathrm|mathbf|operatorname) *\{([^{}]*)\}")
@@ -131,8 +123,8 @@ def grade_math(_grader: MathGrader, completion: str, payload: Payload) -> Verdic
     if any(_equal_at_sight(gold, found.value) for gold in golds):
         return compared(True, found, found.value)
     open_golds = [gold for gold in golds if _at_sight(gold, found.value) is None]
-    if open_golds and (refusal := _refusal(found.value)):
-        return Verdict(0.0, f"refused_{refusal}", found.ambiguous, f"SymPy is not asked about {brief(found.value)}")
+    if open_golds and (reason := refusal(found.value)):
+        return Verdict(0.0, f"refused_{reason}", found.ambiguous, f"SymPy is not asked about {brief(found.value)}")
     return compared(any(_verified(gold, found.value) for gold in open_golds), found, found.value)
 
 
@@ -186,7 +178,7 @@ def _words(latex: str) -> str:
 
 def _exact(plain: str) -> Fraction | None:
     """The number that is written in digits, as a decimal or one fraction of integers."""
-    if len(plain) > _MAX_DIGITS:
+    if len(plain) > MAX_DIGITS:
         return None
     if _DECIMAL.fullmatch(plain):
         return Fraction(Decimal(plain.replace(",", "")))
@@ -225,69 +217,6 @@ def _same_case(gold: str, answer: str) -> bool:
     letters = [set(re.findall(r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", text))) for text in (gold, answer)]
     folded = [{letter.lower() for letter in found} for found in letters]
     return folded[0] != folded[1] or letters[0] == letters[1]
-
-
-def _refusal(latex: str) -> str | None:
-    """Why SymPy must not be asked about a text; None if it may."""
-    if len(latex) > MAX_LATEX:
-        return "length"
-    if not latex.isprintable() and any(not char.isprintable() and not char.isspace() for char in latex):
-        return "characters"
-    depth = deepest = 0
-    for char in latex:
-        depth += (char in "([{") - (char in ")]}")
-        deepest = max(deepest, depth)
-    if deepest > _MAX_DEPTH:
-        return "depth"
-    if re.search(rf"\d{{{_MAX_DIGITS}}}", latex):
-        return "digits"
-    if re.search(r"\d{4,}\s*\}?\)?\s*!|!\s*!|\\(?:int|sum|prod|lim|oint|iint)(?![a-zA-Z])", latex):
-        return "operator"
-    if len(_FUNCTION.findall(latex)) > _MAX_FUNCTIONS:
-        return "functions"
-    return _power_refusal(latex)
-
-
-_POWER_OF_MANY = re.compile(r"(?:[)}\]]|\\[A-Za-z]+)$")
-_FUNCTION = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc|sinh|cosh|tanh|log|ln|exp)(?![a-z])")
-
-
-def _power_refusal(latex: str) -> str | None:
-    """Powers of numbers may have many digits, powers of sums many terms; powers of powers multiply both."""
-    spaceless = re.sub(r"\s|\\[!,;: ]", "", latex.replace("**", "^"))
-    of_groups, of_atoms = 1, 1
-    for match in re.finditer(r"\^", spaceless):
-        exponent = _group_at(spaceless, match.end())
-        if spaceless.startswith(("^", "!"), match.end() + len(exponent)):
-            return "power"
-        if re.search(r"[\^!]", exponent) and not _has_variables(exponent):
-            return "power"
-        size = max((int(digits) for digits in re.findall(r"(?<![.\d])\d+", exponent)), default=1)
-        if _POWER_OF_MANY.search(spaceless, max(0, match.start() - 12), match.start()):
-            of_groups *= max(size, 1)
-        else:
-            of_atoms = max(of_atoms, size)
-    if _has_variables(spaceless):
-        return "power" if of_groups > _MAX_EXPANSION or of_groups * of_atoms > _MAX_SYMBOLIC_EXPONENT else None
-    return "power" if of_groups * of_atoms > _MAX_EXPONENT else None
-
-
-def _has_variables(latex: str) -> bool:
-    return bool(re.search(r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", latex)))
-
-
-def _group_at(text: str, place: int) -> str:
-    """The bracketed group at a place, or the command or the run of digits or the one character there."""
-    opening = text[place : place + 1]
-    if opening not in ("{", "("):
-        match = re.compile(r"-?(?:\d+|\\[A-Za-z]+(?:\{[^{}]*\})*|.)", re.DOTALL).match(text, place)
-        return match[0] if match else ""
-    depth = 0
-    for end in range(place, len(text)):
-        depth += (text[end] in "{(") - (text[end] in "})")
-        if depth == 0:
-            return text[place : end + 1]
-    return text[place:]
 
 
 def _verified(gold: str, answer: str) -> bool:
