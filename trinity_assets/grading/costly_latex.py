@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 MAX_LATEX = 1000
-"""Answers longer than this, in characters, are compared as strings and exact numbers only; the longest gold of MATH-500 has 53."""
+"""Characters of an answer; beyond them only strings are compared. The longest gold of MATH-500 has 53."""
 
 MAX_DIGITS = 400
 _MAX_DEPTH = 20

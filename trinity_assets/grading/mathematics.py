@@ -91,7 +91,6 @@ def _formulas(text: str) -> list[tuple[int, int, str]]:
 
 # --- equality ---------------------------------------------------------------------------------------------------------
 
-
 _SPACING = re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|quad|qquad)(?![a-zA-Z])|\\[!,;: ]|[\s~$]")
 _TEXT = re.compile(r"\\(?:text(?:bf|rm|it|sf|normal)?|mbox|mathrm|mathbf|operatorname) *\{([^{}]*)\}")
 _INTEGER = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)"
