@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from trinity_assets.errors import GraderError
+from trinity_assets.grading import mathematics, procedural
 from trinity_assets.grading.choices import grade_choice
+from trinity_assets.grading.isolation import Isolation
 from trinity_assets.grading.mathematics import grade_math
 from trinity_assets.grading.numbers import extract_number
 from trinity_assets.grading.procedural import grade_procedural
-from trinity_assets.grading.python_functions import grade_function
+from trinity_assets.grading.python_functions import grade_function, sandbox_facts
 from trinity_assets.grading.short_answers import extract_short_answer, normalize_short_answer
 from trinity_assets.grading.specs import (
     ChoiceGrader,
@@ -24,8 +27,6 @@ from trinity_assets.grading.specs import (
 )
 from trinity_assets.grading.verdicts import Payload, Verdict, brief, compared, nothing_found
 
-__all__ = ["Payload", "Verdict", "grade"]
-
 
 def grade(grader: GraderSpec, completion: str, payload: Payload) -> Verdict:
     """Grade one completion.
@@ -33,7 +34,12 @@ def grade(grader: GraderSpec, completion: str, payload: Payload) -> Verdict:
     Raises:
         GraderError: the payload is not what this grader needs, or grading itself failed; never a wrong completion.
     """
-    return _GRADERS[type(grader)](grader, completion, payload)
+    return _FAMILIES[type(grader)].grade(grader, completion, payload)
+
+
+def isolation(grader: GraderSpec) -> Isolation | None:
+    """What the grader needs in the process of its own that it has to run in; None where it only compares text."""
+    return _FAMILIES[type(grader)].isolation
 
 
 def _exact(_grader: ExactGrader, completion: str, payload: Payload) -> Verdict:
@@ -59,13 +65,21 @@ def _number(_grader: NumberGrader, completion: str, payload: Payload) -> Verdict
     return _compare_numbers(completion, golds)
 
 
-_GRADERS: dict[type, Callable[[Any, str, Payload], Verdict]] = {
-    ExactGrader: _exact,
-    NumberGrader: _number,
-    PythonFunctionGrader: grade_function,
-    ChoiceGrader: grade_choice,
-    MathGrader: grade_math,
-    ProceduralGrader: grade_procedural,
+@dataclass(frozen=True)
+class _Family:
+    """The graders of one kind."""
+
+    grade: Callable[[Any, str, Payload], Verdict]
+    isolation: Isolation | None = None
+
+
+_FAMILIES: dict[type, _Family] = {
+    ExactGrader: _Family(_exact),
+    NumberGrader: _Family(_number),
+    ChoiceGrader: _Family(grade_choice),
+    MathGrader: _Family(grade_math, Isolation(mathematics.library_facts)),
+    ProceduralGrader: _Family(grade_procedural, Isolation(procedural.library_facts)),
+    PythonFunctionGrader: _Family(grade_function, Isolation(sandbox_facts, lambda grader: grader.limits.cpu_s)),
 }
 
 

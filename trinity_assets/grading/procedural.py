@@ -82,6 +82,15 @@ def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payloa
 Scorer = Callable[[str | None, dict[str, Any]], float]
 
 
+def library_facts(_grader: ProceduralGrader) -> dict[str, str]:
+    """Import what the first score in a process waits seconds for, and tell its version; nothing where it is absent."""
+    try:
+        import reasoning_gym
+    except ImportError:  # the first task is told what to install
+        return {}
+    return {"reasoning-gym": reasoning_gym.__version__}
+
+
 @lru_cache(maxsize=128)
 def _scorer(dataset: str) -> Scorer:
     try:

@@ -25,8 +25,7 @@ from typing import Any, BinaryIO, Self
 from pydantic import TypeAdapter
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.graders import grade
-from trinity_assets.grading.isolation import ISOLATED
+from trinity_assets.grading.graders import grade, isolation
 from trinity_assets.grading.specs import GraderSpec
 from trinity_assets.grading.verdicts import Payload, Verdict
 from trinity_assets.sandbox.landlock import die_with_parent
@@ -56,7 +55,7 @@ class Graders:
 
     def __init__(self, spec: GraderSpec, size: int) -> None:
         self._spec = spec
-        self._isolated = type(spec) in ISOLATED
+        self._isolated = isolation(spec) is not None
         self._idle: queue.SimpleQueue[_Server | None] = queue.SimpleQueue()
         for _ in range(size):
             self._idle.put(None)  # a place; its server is started by the first who takes it
@@ -152,14 +151,15 @@ def serve() -> None:
     for stream in (0, 1):  # whatever a benchmark's checks read or print is not the caller's line
         os.dup2(silence, stream)
     spec: GraderSpec = TypeAdapter(GraderSpec).validate_json(requests.readline())
-    isolation = ISOLATED[type(spec)]
+    needs = isolation(spec)
+    assert needs is not None  # noqa: S101 - the caller starts servers for no others
     try:
-        facts = isolation.prepare(spec)
+        facts = needs.prepare(spec)
     except GraderError as error:
         _write_line(answers, {"fault": str(error)})
         return
     _write_line(answers, {"facts": facts})
-    cpu_s = isolation.cpu_s(spec)
+    cpu_s = needs.cpu_s(spec)
     for line in requests:
         request = json.loads(line)
         _write_line(answers, _graded_in_a_fork(spec, cpu_s, request["completion"], request["payload"]))

@@ -107,6 +107,17 @@ def _modules_used(tests: str) -> list[str]:
     return []
 
 
+def sandbox_facts(grader: PythonFunctionGrader) -> dict[str, str]:
+    """Find the sandbox, and tell which it is and under which interpreter and limits programs run.
+
+    Raises:
+        SandboxError: none holds on this machine.
+    """
+    sandbox = find_sandbox(allow_unsandboxed=grader.allow_unsandboxed)
+    limits = ", ".join(f"{name} {value}" for name, value in grader.limits.model_dump().items())
+    return {"sandbox": sandbox.tier.name, "python": sandbox.python, "limits": limits}
+
+
 def grade_function(grader: PythonFunctionGrader, completion: str, payload: Payload) -> Verdict:
     """Run the checks of ``payload`` on the function in ``completion``: 1 if all of them pass, else 0.
 

@@ -1,16 +1,11 @@
 """Each way in which a right program is known to be misread, with the reading that is right."""
 
-import subprocess
-import sys
-import textwrap
 from typing import Any
 
 import pytest
 
 from trinity_assets.grading.code_extraction import extract_code
 from trinity_assets.grading.extraction import Extraction
-
-CODE_CASES = 35
 
 ADD_PROMPT = 'import math\n\n\ndef add(x: int, y: int):\n    """Add two numbers."""\n'
 
@@ -66,32 +61,3 @@ class TestCode:
     @pytest.mark.parametrize("completion", ["I am not able to help with that.", "def plus(x, y", "\0"])
     def test_text_without_code_has_no_program(self, completion: str):
         assert extract_code(completion, ADD_PROMPT, "add").value is None
-
-    def test_extracts_from_every_reported_case_a_program_with_the_right_outcome(
-        self, grading_cases: list[dict[str, Any]], humaneval: dict[str, dict[str, str]]
-    ):
-        outcomes, expected = {}, {}
-        for case in grading_cases:
-            if case["benchmark"] == "gsm8k":
-                continue
-            task = humaneval[case["gold_or_task"]] if case["benchmark"] == "humaneval" else mbpp(case["gold_or_task"])
-            program = extract_code(case["completion"], task["prompt"], task["entry_point"]).value
-            outcomes[case["id"]] = "not_pass" if program is None else outcome(program, task)
-            expected[case["id"]] = case["expected"]
-        assert outcomes == expected
-        assert len(outcomes) == CODE_CASES
-
-
-def mbpp(task: dict[str, Any]) -> dict[str, str]:
-    test = "def check(candidate):\n" + textwrap.indent("\n".join(task["tests"]), "    ")
-    return {"prompt": task["prompt"], "entry_point": task["entry_point"], "test": test}
-
-
-def outcome(program: str, task: dict[str, str]) -> str:
-    """Run a program under its task's tests; the sentinel on the last line tells a finished run from an early exit."""
-    script = f"{program}\n{task['test']}\ncheck({task['entry_point']})\nprint('all tests ran')\n"
-    try:
-        ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=5)
-    except subprocess.TimeoutExpired:
-        return "fail"
-    return "pass" if ran.stdout.endswith("all tests ran\n") else "fail"

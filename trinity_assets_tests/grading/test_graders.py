@@ -18,10 +18,11 @@ import pytest
 
 from trinity_assets.errors import GraderError
 from trinity_assets.files import distribution_file
-from trinity_assets.grading.graders import Verdict, grade
+from trinity_assets.grading.graders import grade
 from trinity_assets.grading.processes import Graders
 from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version
 from trinity_assets.grading.specs import ExactGrader, GradingSpec, NumberGrader, PythonFunctionGrader, Settlement
+from trinity_assets.grading.verdicts import Verdict
 from trinity_assets.progress import Progress
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table, write_table
