@@ -28,6 +28,7 @@ START_LIMIT_S = 120.0
 """How long a sandbox may take to start, on a machine however busy."""
 STARVED_FACTOR = 10
 """Up to how many times its wall limit a program is waited for while it only waits for a core."""
+_NO_ANSWER = "answered something that is no answer"
 _PRECISE_CPU_CLOCK = 2
 """CPUCLOCK_SCHED of ``linux/posix-timers.h``: the clock of another process is named by its id and this."""
 
@@ -132,16 +133,20 @@ class Candidate:
         self._send(_kernel_limits(self._limits))
         word = self._receive()
         if word[0] != "ready":
-            raise SandboxError(f"the sandbox {self._tier.name} said {word[0]!r} in place of 'ready'")
+            raise self._failed(SandboxError(f"the sandbox {self._tier.name} said {word[0]!r} in place of 'ready'"))
         self._ready = True
         self._program = _program_of(self._started.process.pid)
         self._left_s = float(self._limits.wall_s)
         self._send((program, function))
-        word = self._receive()
-        if word[0] == "raised":
-            raise self._failed(CandidateError(f"{word[1]}: {word[2]}" if word[2] else word[1]))
-        if word != ("loaded", True):
-            raise self._failed(CandidateError(f"defines no function {function}"))
+        match self._receive():
+            case ("loaded", True):
+                return
+            case ("loaded", False):
+                raise self._failed(CandidateError(f"defines no function {function}"))
+            case ("raised", str() as name, str() as message):
+                raise self._failed(CandidateError(f"{name}: {message}" if message else name))
+            case _:
+                raise self._failed(CandidateError(_NO_ANSWER))
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         self.calls += 1
@@ -163,7 +168,7 @@ class Candidate:
             case ("too large", str() as how):
                 raise self._failed(CandidateError(f"returned too much: {how}"))
             case _:
-                raise self._failed(CandidateError("answered something that is no answer"))
+                raise self._failed(CandidateError(_NO_ANSWER))
 
     def _send(self, message: object) -> None:
         try:
@@ -194,7 +199,7 @@ class Candidate:
         except values.MalformedError as error:
             raise self._failed(CandidateError(f"answered something that cannot be read: {error}")) from None
         if not isinstance(message, tuple) or not message:
-            raise self._failed(CandidateError("answered something that is no answer"))
+            raise self._failed(CandidateError(_NO_ANSWER))
         return message
 
     def _receive_bytes(self, size: int) -> bytes:
@@ -228,7 +233,9 @@ class Candidate:
             if ready:
                 return
             if not self._ready:
-                raise SandboxError(f"the sandbox {self._tier.name} did not start within {START_LIMIT_S:.0f} s")
+                raise self._failed(
+                    SandboxError(f"the sandbox {self._tier.name} did not start within {START_LIMIT_S:.0f} s")
+                )
             if self._left_s <= 0.01:
                 self._credit_starvation()
 
@@ -351,7 +358,7 @@ def _exception(name: str, message: str) -> Exception:
     kind = getattr(builtins, name, None)
     ends_iteration = (StopIteration, StopAsyncIteration)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, ends_iteration):
-        with contextlib.suppress(TypeError):  # UnicodeDecodeError takes five arguments
+        with contextlib.suppress(Exception):  # some take more than a message: UnicodeDecodeError, ExceptionGroup
             return kind(message)
     return RaisedError(f"{name}: {message}")
 

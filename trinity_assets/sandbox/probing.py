@@ -26,7 +26,7 @@ PROBE_LIMITS = ProgramLimits(cpu_s=5, memory_mib=256)
 PROBE = """
 import os, socket
 
-def probe(secret, port, parent):
+def probe(secret, home, port, parent):
     def is_open(way):
         try:
             return way() is not False
@@ -42,9 +42,11 @@ def probe(secret, port, parent):
 
     ways = {
         "reading a file of yours": lambda: open(secret).read(),
+        "your home directory": lambda: len(set(os.listdir(home[0])) & set(home[1])) > 0,
         "writing beside it": lambda: open(secret + ".written", "w").close(),
         "connecting to a local port": connect,
         "a socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close(),
+        "the kernel's settings": lambda: open("/proc/sys/kernel/core_pattern", "r+").close(),
         "starting a process": start_a_process,
         "a signal to its parent": lambda: os.kill(parent, 0),
         "the environment": lambda: len(set(os.environ) - {"PWD", "LC_CTYPE"}) > 0,
@@ -52,6 +54,20 @@ def probe(secret, port, parent):
     }
     return [name for name, way in ways.items() if is_open(way)]
 """
+
+
+def _home_entries() -> tuple[str, list[str]]:
+    """The home directory and what lies in it, but for the way to an interpreter that is installed there."""
+    try:
+        home = Path.home()
+        entries = [entry.name for entry in home.iterdir() if not _python_tree().is_relative_to(entry)]
+    except (OSError, RuntimeError):  # no home, or one that this user may not look into either
+        return "/", []
+    return str(home), entries
+
+
+def _python_tree() -> Path:
+    return Path(sys.base_prefix).resolve()
 
 
 @dataclass(frozen=True)
@@ -101,7 +117,7 @@ def tier_fault(tier: Tier) -> str | None:
         try:
             with Candidate(tier, PROBE_LIMITS) as probe:
                 probe.load(PROBE, "probe")
-                ways = probe(str(secret), listener.getsockname()[1], os.getpid())
+                ways = probe(str(secret), _home_entries(), listener.getsockname()[1], os.getpid())
         except (SandboxError, CandidateError, OSError) as error:
             return str(error)
     if not isinstance(ways, list):

@@ -86,7 +86,9 @@ def _start_bubblewrap(
             *("--unshare-all", "--unshare-user", "--as-pid-1", "--die-with-parent"),
             *("--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--seccomp", str(filter_reader)),
             *binds,
-            *("--proc", "/proc", "--dev", "/dev", "--size", str(2 * limits.file_mib << 20), "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
+            # No /proc: started by root, the program is root to the files of the kernel's settings (core_pattern), with
+            # or without capabilities.
+            *("--dev", "/dev", "--size", str(2 * limits.file_mib << 20), "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
             *("--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"),  # noqa: S108 - the sandbox's own
         ]
         process = _popen([bubblewrap, *arguments, *command], [*descriptors, filter_reader], errors)

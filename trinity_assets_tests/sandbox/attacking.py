@@ -49,8 +49,8 @@ def _tried(tier: Any, program: str, world: dict[str, Any]) -> str:
     outcome = "contained"
     try:
         with Candidate(tier, LIMITS) as candidate:
-            candidate.load(attacks.COMMON + program, "f")
             try:
+                candidate.load(attacks.COMMON + program, "f")
                 got = candidate(world)
                 outcome = f"got {got!r}" if got else "contained"
             except CandidateError as error:
@@ -59,8 +59,8 @@ def _tried(tier: Any, program: str, world: dict[str, Any]) -> str:
                 outcome = f"no verdict: {error}"
             except Exception as error:
                 outcome = f"raised: {type(error).__name__}: {error}"
-    except (CandidateError, GraderError) as error:
-        outcome = f"no verdict: {type(error).__name__}: {error}"
+    except GraderError as error:
+        outcome = f"no sandbox: {error}"
     if time.monotonic() - began > 30:
         outcome += f"; it took {time.monotonic() - began:.0f} s"
     if left := _left_behind():

@@ -168,6 +168,12 @@ def f(w):
 def f(w):
     return attempt(*[lambda n=n: libc('syscall', n, 0, 0, 0, 0, 0) >= 0 for n in (321, 298, 323, 425, 248, 135, 304, 206, 253, 600)])
 """,
+    "the kernel's settings": """
+def f(w):
+    places = ('sys/kernel/core_pattern', 'sys/vm/drop_caches', 'sys/kernel/hostname', 'sysrq-trigger', 'sys/fs/file-max')
+    return attempt(*[lambda p=p: open('/proc/' + p, 'r+') for p in places], lambda: os.listdir('/sys') or None,
+                   lambda: open('/proc/self/oom_score_adj', 'w').write('-1000'), lambda: open('/dev/mem', 'rb').read(1))
+""",
     "descriptors of others": """
 def f(w):
     got = []
@@ -231,6 +237,10 @@ ENDED = {
     "an answer that nests too deep": ("def f(w):\n x = []\n for _ in range(5000): x = [x]\n return x", "failure"),
     "an answer that holds itself": ("def f(w):\n x = []\n x.append(x)\n return x", "failure"),
     "an endless answer": ("import itertools\ndef f(w): return itertools.count()", "failure"),
+    "a forged answer to the loading": (
+        "os.write(CHANNEL, b'\\0\\0\\0\\x0et,u6:raised,N.')\ntime.sleep(600)\ndef f(w): pass",
+        "failure",
+    ),
     "a garbage answer": ("def f(w):\n os.write(CHANNEL, b'\\0\\0\\0\\x04junk')\n time.sleep(600)", "failure"),
     "an answer without an end": (
         "def f(w):\n os.write(CHANNEL, b'\\xff\\xff\\xff\\xff')\n while True: os.write(CHANNEL, bytes(65536))",

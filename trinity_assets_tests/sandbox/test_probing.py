@@ -45,7 +45,9 @@ def test_a_tier_that_confines_nothing_is_found_out() -> None:
     pretender = Tier("pretender", True, UNSANDBOXED.start)
     fault = tier_fault(pretender)
     assert fault is not None
-    assert fault.startswith("it leaves open: reading a file of yours, writing beside it, connecting to a local port")
+    assert fault.startswith(
+        "it leaves open: reading a file of yours, your home directory, writing beside it, connecting to a local port"
+    )
     assert "more memory" not in fault  # the limits hold in every tier
 
 
