@@ -36,7 +36,7 @@ def serve(channel, descriptor: int) -> None:
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
     os.close(silence)
-    send(("ready", ".".join(map(str, sys.version_info[:3]))))
+    send(("ready",))
     program, name = receive()
     try:
         function = load(program, name)

@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from trinity_assets.errors import SandboxError
+from trinity_assets.sandbox.landlock import Confinement
 from trinity_assets.sandbox.specs import ProgramLimits
 from trinity_assets.sandbox.syscalls import syscall_filter
 
@@ -26,10 +27,10 @@ NOBODY = "65534"
 
 @dataclass(frozen=True)
 class Started:
-    """A started sandbox: the process to wait for, and whether its status tells of a signal as 128 + number."""
+    """A started sandbox: the process to wait for, and whether its status tells of a signal as 128 + its number."""
 
     process: subprocess.Popen[bytes]
-    shell_status: bool
+    tells_signals_as_status: bool
 
 
 @dataclass(frozen=True)
@@ -94,19 +95,17 @@ def _start_bubblewrap(
         process = _popen([bubblewrap, *arguments, *command], [*descriptors, filter_reader], errors)
     finally:
         os.close(filter_reader)
-    return Started(process, shell_status=True)
+    return Started(process, tells_signals_as_status=True)
 
 
 def _start_landlock(command: Sequence[str], descriptors: Sequence[int], errors: int, limits: ProgramLimits) -> Started:
-    from trinity_assets.sandbox.landlock import Confinement
-
     if limits.processes != 1:
         raise SandboxError(
             f"the limit processes: {limits.processes} needs bubblewrap; without it a program is given one process"
         )
     devices = [Path("/dev/null"), Path("/dev/zero"), Path("/dev/urandom"), Path("/dev/random")]
     with Confinement(_interpreter_trees(), devices, syscall_filter(1)) as confine:
-        return Started(_popen(command, descriptors, errors, confine), shell_status=False)
+        return Started(_popen(command, descriptors, errors, confine), tells_signals_as_status=False)
 
 
 MACOS_PROFILE = """(version 1)
@@ -140,13 +139,13 @@ def _start_sandbox_exec(
     tool = shutil.which("sandbox-exec")
     if tool is None:
         raise SandboxError("there is no sandbox-exec, which comes with macOS")
-    return Started(_popen([tool, "-p", macos_profile(), *command], descriptors, errors), shell_status=False)
+    return Started(_popen([tool, "-p", macos_profile(), *command], descriptors, errors), tells_signals_as_status=False)
 
 
 def _start_unsandboxed(
     command: Sequence[str], descriptors: Sequence[int], errors: int, _limits: ProgramLimits
 ) -> Started:
-    return Started(_popen(command, descriptors, errors), shell_status=False)
+    return Started(_popen(command, descriptors, errors), tells_signals_as_status=False)
 
 
 def _popen(

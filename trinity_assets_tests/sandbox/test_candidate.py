@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -18,8 +19,9 @@ import pytest
 from trinity_assets.errors import GraderError, SandboxError
 from trinity_assets.sandbox import candidate as candidate_module
 from trinity_assets.sandbox.candidate import Candidate, CandidateError, CandidateTimeoutError, RaisedError
+from trinity_assets.sandbox.running import Running
 from trinity_assets.sandbox.specs import ProgramLimits
-from trinity_assets.sandbox.tiers import BUBBLEWRAP, LADDER, LANDLOCK, UNSANDBOXED, Tier
+from trinity_assets.sandbox.tiers import BUBBLEWRAP, LADDER, LANDLOCK, UNSANDBOXED, Started, Tier
 
 LIMITS = ProgramLimits(cpu_s=2, wall_s=5, memory_mib=512)
 CONFINING = [BUBBLEWRAP, LANDLOCK] if sys.platform == "linux" else [LADDER["sandbox_exec"]]
@@ -125,10 +127,10 @@ def test_the_precise_clock_decides_and_the_kernels_is_behind_it(tier: Tier, monk
     with Candidate(tier, limits) as candidate:
         candidate.load("import time\ndef f(s):\n    while time.process_time() < s: pass", "f")
         candidate(0.5)
-        assert 0.5 <= candidate._cpu_now_s() < 1
+        assert 0.5 <= candidate.cpu_s() < 1
         with pytest.raises(CandidateTimeoutError):
             candidate(1.5)
-    monkeypatch.setattr(Candidate, "_cpu_now_s", lambda _: 0.0)
+    monkeypatch.setattr(Running, "cpu_s", lambda _: 0.0)
     with pytest.raises(CandidateTimeoutError, match="used its 1 s of CPU time"):
         called(tier, "def f():\n    while True: pass", limits=limits)
 
@@ -142,27 +144,30 @@ def test_waiting_is_limited_by_the_wall_clock(tier: Tier) -> None:
 
 def test_time_spent_waiting_for_a_core_is_not_counted(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
-    monkeypatch.setattr(candidate_module, "_waited_for_a_core_s", lambda _: time.monotonic() - began)
+    monkeypatch.setattr(Running, "waited_for_a_core_s", lambda _: time.monotonic() - began)
     slow = "import time\ndef f():\n    time.sleep(2.5)\n    return 'at last'"
     assert called(tier, slow, limits=LIMITS.model_copy(update={"wall_s": 1})) == "at last"
 
 
 def test_a_machine_that_never_gives_a_core_is_no_verdict(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_module, "_waited_for_a_core_s", lambda _: 11.0)
+    monkeypatch.setattr(Running, "waited_for_a_core_s", lambda _: 11.0)
     with pytest.raises(GraderError, match="too busy"):
         called(tier, "import time\ndef f(): time.sleep(60)", limits=LIMITS.model_copy(update={"wall_s": 1}))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_waiting_for_a_core_is_measured() -> None:
-    assert candidate_module._waited_for_a_core_s(os.getpid()) >= 0
-    assert candidate_module._waited_for_a_core_s(2**22 + 1) == 0
+    with subprocess.Popen(["sleep", "60"]) as process:
+        running = Running(Started(process, tells_signals_as_status=False))
+        assert running.waited_for_a_core_s() >= 0
+        assert running.end() is False
+        assert (running.status, running.waited_for_a_core_s(), running.cpu_s()) == (-signal.SIGKILL, 0, 0)
 
 
 def test_a_kill_from_outside_is_no_verdict(tier: Tier) -> None:
     with Candidate(tier, LIMITS) as candidate:
         candidate.load("import time\ndef f(): time.sleep(60)", "f")
-        victim = candidate._program
+        victim = candidate.process_id
         killer = threading.Timer(0.2, os.kill, (victim, signal.SIGKILL))
         killer.start()
         with pytest.raises(GraderError, match="killed from outside"):
@@ -172,7 +177,8 @@ def test_a_kill_from_outside_is_no_verdict(tier: Tier) -> None:
 def test_a_kill_of_the_sandbox_itself_is_no_verdict() -> None:
     with Candidate(BUBBLEWRAP, LIMITS) as candidate:
         candidate.load("import time\ndef f(): time.sleep(60)", "f")
-        threading.Timer(0.2, os.kill, (candidate._started.process.pid, signal.SIGKILL)).start()
+        (sandbox,) = re.findall(r"PPid:\t(\d+)", Path(f"/proc/{candidate.process_id}/status").read_text())
+        threading.Timer(0.2, os.kill, (int(sandbox), signal.SIGKILL)).start()
         with pytest.raises(GraderError, match="killed from outside"):
             candidate()
 
