@@ -237,7 +237,7 @@ _DECIMALS = 10
 def library_facts(_grader: MathGrader) -> dict[str, str]:
     """Import and run what the first comparison in a process waits a second for, and tell the libraries' versions."""
     _verified(r"\frac{1}{2}", "x^2")
-    return {name: version(name) for name in ("math-verify", "sympy")}
+    return {name: version(name) for name in ("math-verify", "latex2sympy2_extended", "sympy")}
 
 
 def _parsed(latex: str) -> list[Any]:

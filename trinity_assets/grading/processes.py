@@ -56,7 +56,8 @@ class Graders:
     def __init__(self, spec: GraderSpec, size: int) -> None:
         self._spec = spec
         self._isolated = isolation(spec) is not None
-        self._idle: queue.SimpleQueue[_Server | None] = queue.SimpleQueue()
+        # The server that graded last is taken first, so that no more are started than are needed at once.
+        self._idle: queue.LifoQueue[_Server | None] = queue.LifoQueue()
         for _ in range(size):
             self._idle.put(None)  # a place; its server is started by the first who takes it
         self._size = size
@@ -107,6 +108,7 @@ class _Server:
             [sys.executable, "-I", "-c", _SERVE, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,
             env={name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG") if name in os.environ},
         )
         try:
@@ -139,7 +141,8 @@ class _Server:
         assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        self._process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # the server, and what it is grading
         self._process.wait()
         self._process.stdout.close()
 
