@@ -60,7 +60,7 @@ def distribution_file(distribution: str, file: str) -> Path:
 
 @contextlib.contextmanager
 def replaced_whole(path: Path) -> Iterator[Path]:
-    """A temporary name beside ``path`` to write to; it takes the place of ``path`` when the block ends without an error.
+    """A temporary name beside ``path`` to write to; it becomes ``path`` when the block ends without an error.
 
     A process killed at any moment leaves ``path`` as it was, or whole.
 
