@@ -17,9 +17,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from trinity_assets.benchmarks.formats import Row, listed
+from trinity_assets.benchmarks.formats import Row
 from trinity_assets.benchmarks.specs import ProceduralSource
-from trinity_assets.errors import TaskSourceError
+from trinity_assets.errors import TaskSourceError, listed
 
 GENERATOR = "reasoning-gym"
 MIXTURE = "composite"
