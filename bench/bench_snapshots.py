@@ -2,9 +2,9 @@
 
 Each size is snapshotted in a new process, from a JSON Lines file to the bytes of both tables, in alternating rounds, of
 which the best counts. The ratio of the seconds per task at the larger size to those at the smaller is 1 when the work
-is linear. The peak is the process's resident
-memory, imports and source included. The questions are synthetic: 40 to 80 words drawn as often as words of English
-are, a third with one of ten long introductions in common, every fiftieth a near duplicate of an earlier one.
+is linear. The peak is the process's resident memory, imports and source included. The questions are synthetic: 40 to
+80 words drawn as often as words of English are, a third with one of ten long introductions in common, every fiftieth a
+near duplicate of an earlier one.
 """
 
 from __future__ import annotations
