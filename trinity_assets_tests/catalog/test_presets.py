@@ -1,7 +1,7 @@
 """Presets fit the files that they are named after, and say what a file has when they do not.
 
-``humaneval``, ``gsm8k``, ``mbpp`` and ``math500`` are tried on the whole real files. ``mmlu`` and ``arc`` are tried only
-on rows that are written here, in the forms that their publishers document: their files are not among the test data.
+``humaneval``, ``gsm8k``, ``mbpp`` and ``math500`` are tried on the whole real files. ``mmlu`` and ``arc`` are tried
+only on rows that are written here, in the forms that their publishers document: their files are not test data here.
 """
 
 from __future__ import annotations
