@@ -7,7 +7,7 @@ and most explanations name the wrong options too.
 from __future__ import annotations
 
 import re
-import string
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +19,8 @@ from trinity_assets.grading.verdicts import Payload, Verdict, compared, nothing_
 
 
 @dataclass(frozen=True)
-class Options:
-    """The labels of a task's options, in order, and their texts."""
+class LabelledOptions:
+    """The labels of a task's options, in order, and their texts; with patterns that are made from the labels."""
 
     labels: tuple[str, ...]
     texts: tuple[str, ...]
@@ -42,6 +42,7 @@ class Options:
 
     @cached_property
     def head(self) -> re.Pattern[str]:
+        """A label at the head of a text, after words and marks that only lead to it."""
         return re.compile(rf"{_LEAD}(?P<label>{self.any_label})(?!\w)", re.IGNORECASE)
 
     @cached_property
@@ -50,12 +51,31 @@ class Options:
         another = rf"{_LEAD}(?:{self.any_label})(?!\w)"
         return re.compile(rf"[*_)\]}}\"'.\s]*+(?:(?:,[ \t]*)?(?:and|or|/|&){another}|,{another}(?![ \t]+[a-z]))")
 
+    @cached_property
+    def called_right(self) -> re.Pattern[str]:
+        """A label that a sentence calls right: "B is correct"."""
+        return re.compile(
+            rf"(?<![\w'\u2019-])(?P<label>{self.any_label})(?!\w)[*_)\].\"']*+[ \t]+(?:is|must be|would be)[ \t]+"
+            r"(?:clearly[ \t]+)?(?:the[ \t]+)?(?:only[ \t]+|most[ \t]+)?(?:correct|right|best|true|answer)\b"
+        )
+
+    @cached_property
+    def named(self) -> re.Pattern[str]:
+        """A label anywhere in a line: in brackets, called an option, or bare between other words."""
+        return re.compile(
+            rf"[(\[](?P<bracketed>(?i:{self.any_label}))[)\]]"
+            rf"|\b(?i:option|choice|answer|letter)[ \t]+[*_\"'(]*(?P<called>(?i:{self.any_label}))(?!\w)"
+            rf"|(?<![\w'\u2019.-])(?P<bare>{self.any_label})(?![\w'\u2019-])"
+            r"(?P<end>[*_\"']*(?:[.,;:)!?](?!\d)|$)|[ \t]+(?:and|or)\b)?"
+        )
+
     def canonical(self, found: str) -> str:
+        """The label as the task has it, of one that was found in any case."""
         return next(label for label in self.labels if label.casefold() == found.casefold())
 
 
 def grade_choice(_grader: ChoiceGrader, completion: str, payload: Payload) -> Verdict:
-    """Grade against ``payload["answer"]``, one of ``payload["labels"]`` (A, B, C... by default) of ``["choices"]``.
+    """Grade against ``payload["answer"]``, one of ``payload["labels"]`` of ``payload["choices"]``.
 
     Raises:
         GraderError: the payload is not that.
@@ -73,16 +93,19 @@ def grade_choice(_grader: ChoiceGrader, completion: str, payload: Payload) -> Ve
     return compared(found.value == gold, found, found.value)
 
 
-def _options(payload: Payload) -> Options:
-    texts = payload.get("choices")
+_ADVICE = "name the fields of the options as 'choices' under the benchmark's fields, which fills in both"
+
+
+def _options(payload: Payload) -> LabelledOptions:
+    texts, labels = payload.get("choices"), payload.get("labels")
     if not isinstance(texts, list) or len(texts) < 2:
-        raise GraderError("the gold payload has no list of 'choices'; map it under the benchmark's fields")
-    labels = payload.get("labels") or list(string.ascii_uppercase[: len(texts)])
+        raise GraderError(f"the gold payload has no list of 'choices'; {_ADVICE}")
     if not isinstance(labels, list) or len(labels) != len(texts) or len({str(label) for label in labels}) != len(texts):
         raise GraderError(
-            f"the gold payload has {len(texts)} 'choices' and the labels {labels!r}; each needs a label of its own"
+            f"the gold payload has {len(texts)} 'choices' and the labels {labels!r}; each needs a label of its own; "
+            + _ADVICE
         )
-    return Options(tuple(str(label).strip() for label in labels), tuple(map(str, texts)))
+    return LabelledOptions(tuple(str(label).strip() for label in labels), tuple(map(str, texts)))
 
 
 # --- where an answer is given -----------------------------------------------------------------------------------------
@@ -97,7 +120,7 @@ _MARKER = re.compile(
 _HASH = re.compile(r"####([^\n]*)")
 
 
-def extract_choice(text: str, options: Options) -> Extraction:
+def extract_choice(text: str, options: LabelledOptions) -> Extraction:
     """The label that a completion answers.
 
     The first rule that applies: `hash_line`, `boxed`, `answer_marker` (the last "####", `\\boxed{}` or "answer is" that
@@ -109,8 +132,8 @@ def extract_choice(text: str, options: Options) -> Extraction:
     answer = answer_text(text)
     if isinstance(answer, Extraction):
         return answer
-    for readings in (_marked(answer, options), _declared(answer, options), _lone(answer, options)):
-        if readings:
+    for rule_readings in (_marked, _declared, _alone, _heading):
+        if readings := rule_readings(answer, options):
             rule, answered = readings[-1]
             return Extraction(answered, rule, len({other for _, other in readings}) > 1)
     if label := options.labelled(_folded(answer)):
@@ -121,24 +144,27 @@ def extract_choice(text: str, options: Options) -> Extraction:
     return Extraction(None, "no_choice", ambiguous=bool(named))
 
 
-def _marked(text: str, options: Options) -> list[tuple[str, str]]:
+def _marked(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
     """Rule and label of each marked place that holds an answer, in the order of the text."""
     places = [(match.start(), "hash_line", match[1]) for match in _HASH.finditer(text)]
     places += [(place, "boxed", span) for place, span in placed_boxed_spans(text)]
     places += [
         (place, "answer_marker", span)
         for place, span in placed_marked_spans(text, _MARKER)
-        if not _MARKER.match(text, place)["bad"]  # type: ignore[index]
+        if (marker := _MARKER.match(text, place)) and not marker["bad"]
     ]
     return [(rule, label) for _, rule, span in sorted(places) if (label := _label_in_span(span, options))]
 
 
-def _label_in_span(span: str, options: Options) -> str | None:
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
+
+
+def _label_in_span(span: str, options: LabelledOptions) -> str | None:
     """The label that a marked span begins with or whose option's text it is."""
     head = _label_at_head(span, options)
     if head and head.certain:
         return None if head.hedged else head.label
-    for text in (span, re.split(r"[.!?](?=\s|$)", span, maxsplit=1)[0], clause(span)):
+    for text in (span, _SENTENCE_END.split(span, maxsplit=1)[0], clause(span)):
         if label := options.labelled(_folded(_without_latex(text))):
             return label
     return head.label if head and not head.hedged and not head.doubtful else None
@@ -182,7 +208,7 @@ class _Head:
     hedged: bool
 
 
-def _label_at_head(text: str, options: Options) -> _Head | None:
+def _label_at_head(text: str, options: LabelledOptions) -> _Head | None:
     match = options.head.match(text)
     if match is None:
         return None
@@ -202,61 +228,57 @@ _UNASSERTED = re.compile(
 )
 
 
-def _declared(text: str, options: Options) -> list[tuple[str, str]]:
+def _declared(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
     """Each label that a sentence calls right: "B is correct", "option (B) is the best choice"."""
-    pattern = (
-        rf"(?<![\w'\u2019-])(?P<label>{options.any_label})(?!\w)[*_)\].\"']*+[ \t]+(?:is|must be|would be)[ \t]+"
-        r"(?:clearly[ \t]+)?(?:the[ \t]+)?(?:only[ \t]+|most[ \t]+)?(?:correct|right|best|true|answer)\b"
-    )
-    found = []
-    for match in re.finditer(pattern, text):
-        before = text[max(0, match.start() - 20) : match.start()]
-        if not re.search(
-            r"\b(?:not|nor|neither|if|whether|than)[\s*_(\"']*(?:option|choice|answer)?[\s*_(\"']*$", before, re.I
-        ):
-            found.append(("declared", match["label"]))
-    return found
+    return [
+        ("declared", match["label"])
+        for match in options.called_right.finditer(text)
+        if not _UNASSERTED.search(text[max(0, match.start() - 20) : match.start()])
+    ]
 
 
-def _lone(text: str, options: Options) -> list[tuple[str, str]]:
-    """The label of each line that is one; else of the only line that begins with one."""
-    alone, heading = [], []
+_MAX_INDENT = 40
+"""White space before a label in a line; what stands further right is a drawing or a table."""
+_SET_OFF = re.compile(r"[*_\"'`]*[).:\]}]|[*_\"'`]*[ \t]+[-\u2013\u2014]")
+
+
+def _headed_lines(text: str, options: LabelledOptions) -> Iterator[tuple[int, _Head, str]]:
+    """Each line that begins with a label: its number among the lines that are not blank, the head, what follows it."""
     for number, line in enumerate(line for line in text.split("\n") if line.strip()):
-        head = _label_at_head(line, options) if len(line) - len(line.lstrip()) < 40 else None
-        if head is None:
-            continue
-        rest = _folded(_without_latex(head.rest))
-        if not rest:
-            alone.append(("lone_label", head.label))
-        elif (
-            re.match(r"[*_\"'`]*[).:\]}]|[*_\"'`]*[ \t]+[-\u2013\u2014]", head.rest)
-            or rest == options.folded[head.label]
-        ):
-            exact = rest == options.folded[head.label]
-            if exact or (number == 0 and not head.doubtful):
-                heading.append(("lone_label", head.label))
-            else:
-                heading.append(("", head.label))
-    if alone:
-        return alone
-    return heading if len(heading) == 1 and heading[0][0] else []
+        head = _label_at_head(line, options) if len(line) - len(line.lstrip()) < _MAX_INDENT else None
+        if head is not None:
+            yield number, head, _folded(_without_latex(head.rest))
 
 
-def _named_in_last_line(text: str, options: Options) -> set[str]:
+def _alone(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
+    """The label of each line that is nothing else."""
+    return [("lone_label", head.label) for _, head, rest in _headed_lines(text, options) if not rest]
+
+
+def _heading(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
+    """The label of the only line that begins with one, where that says more than the first item of a list does.
+
+    It does with the very text of the option, or in the first line, unless it could be another word or a number.
+    """
+    headings = []
+    for number, head, rest in _headed_lines(text, options):
+        exact = rest == options.folded[head.label]
+        if exact or _SET_OFF.match(head.rest):
+            headings.append((head.label, exact or (number == 0 and not head.doubtful)))
+    if len(headings) != 1:
+        return []
+    ((label, answers),) = headings
+    return [("lone_label", label)] if answers else []
+
+
+def _named_in_last_line(text: str, options: LabelledOptions) -> set[str]:
     """The labels that the last line names, without those that it denies."""
     line = text.rstrip().rpartition("\n")[2]
     head = _label_at_head(line, options)
     if head and _folded(head.rest) == options.folded[head.label]:
         return set()  # the last of a list of all options
-    labels = options.any_label
-    pattern = (
-        rf"[(\[](?P<bracketed>(?i:{labels}))[)\]]"
-        rf"|\b(?i:option|choice|answer|letter)[ \t]+[*_\"'(]*(?P<called>(?i:{labels}))(?!\w)"
-        rf"|(?<![\w'\u2019.-])(?P<bare>{labels})(?![\w'\u2019-])"
-        r"(?P<end>[*_\"']*(?:[.,;:)!?](?!\d)|$)|[ \t]+(?:and|or)\b)?"
-    )
     named = set()
-    for match in re.finditer(pattern, line):
+    for match in options.named.finditer(line):
         found = match["bracketed"] or match["called"] or match["bare"]
         if match["bare"] and (found.isdigit() or (found in ("A", "I") and match["end"] is None)):
             continue
@@ -278,14 +300,18 @@ _DENYING = re.compile(
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
+_ARTICLE = re.compile(r"^(?:an?|the) (?=.)")
+_LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm|mathsf)(?![a-z])|[{}]|(?<!\\)\$(?!\d)|\\[()\[\]]")
+
+
 def _folded(text: str) -> str:
     """An option's text without case, spacing, quotes, emphasis, a closing point and a leading article; signs stay."""
     folded = (
         " ".join(compatible(text).casefold().split()).strip(" *_\"'\u201c\u201d\u2018\u2019`").rstrip(" .,;:!*_\"'`")
     )
     folded = folded.lstrip(" ).:]*_")
-    return re.sub(r"^(?:an?|the) (?=.)", "", folded)
+    return _ARTICLE.sub("", folded)
 
 
 def _without_latex(text: str) -> str:
-    return re.sub(r"\\(?:text|textbf|mathrm|mathbf|textrm|mathsf)(?![a-z])|[{}]|(?<!\\)\$(?!\d)|\\[()\[\]]", "", text)
+    return _LATEX.sub("", text)

@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.choices import Options, extract_choice
+from trinity_assets.grading.choices import LabelledOptions, extract_choice
 from trinity_assets.grading.graders import grade
 from trinity_assets.grading.specs import ChoiceGrader
 
 CHOICE = ChoiceGrader(kind="choice")
-LETTERS = Options(("A", "B", "C", "D"), ("London", "Paris", "a dog", "5 km"))
-DIGITS = Options(("1", "2", "3", "4"), ("3", "4", "6 eggs", "8"))
+LETTERS = LabelledOptions(("A", "B", "C", "D"), ("London", "Paris", "a dog", "5 km"))
+DIGITS = LabelledOptions(("1", "2", "3", "4"), ("3", "4", "6 eggs", "8"))
 ALL_OPTIONS = "A) London\nB) Paris\nC) a dog\nD) 5 km"
+
+
+def gold(answer: str, *texts: str) -> dict[str, Any]:
+    """A gold payload as snapshots write it."""
+    return {"answer": answer, "choices": list(texts), "labels": list("ABCD"[: len(texts)])}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +101,7 @@ def test_the_first_rule_that_applies_reads_the_label(text: str, label: str, rule
 )
 def test_a_label_that_is_no_answer_is_not_read(text: str) -> None:
     assert extract_choice(text, LETTERS).rule == "no_choice"
-    assert grade(CHOICE, text, {"answer": "B", "choices": list(LETTERS.texts)}).score == 0
+    assert grade(CHOICE, text, gold("B", *LETTERS.texts)).score == 0
 
 
 @pytest.mark.parametrize(("text", "label"), [("The answer is A dog", "C"), ("A dog", "C"), ("a dog.", "C")])
@@ -139,13 +144,13 @@ def test_the_last_of_contradicting_answers_counts_and_is_ambiguous() -> None:
 
 
 def test_signs_are_part_of_an_options_text() -> None:
-    numbers = {"answer": "B", "choices": ["5", "-5", "50%", "0.5"]}
+    numbers = gold("B", "5", "-5", "50%", "0.5")
     assert grade(CHOICE, "The answer is -5.", numbers).score == 1
     assert grade(CHOICE, "The answer is 5.", numbers).score == 0
 
 
 def test_a_text_that_two_options_share_names_neither() -> None:
-    assert grade(CHOICE, "Paris", {"answer": "A", "choices": ["Paris", "paris"]}).rule == "no_choice"
+    assert grade(CHOICE, "Paris", gold("A", "Paris", "paris")).rule == "no_choice"
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -160,7 +165,8 @@ def test_every_option_is_graded_against_the_right_label(number: int) -> None:
     ("payload", "message"),
     [
         ({"answer": "A"}, "no list of 'choices'"),
-        ({"answer": "C", "choices": ["x", "y"]}, "'C' is none of the labels A, B"),
+        (gold("C", "x", "y"), "'C' is none of the labels A, B"),
+        ({"answer": "A", "choices": ["x", "y"]}, "has 2 'choices' and the labels None; each needs a label"),
         ({"answer": "A", "choices": ["x", "y"], "labels": ["A"]}, "each needs a label"),
         ({"answer": "A", "choices": ["x", "y"], "labels": ["A", "A"]}, "each needs a label"),
     ],

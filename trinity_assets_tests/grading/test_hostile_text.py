@@ -31,7 +31,10 @@ CPU_LIMIT_S = 6.0
 INLINE: dict[str, tuple[GraderSpec, dict[str, Any]]] = {
     "exact": (ExactGrader(kind="exact"), {"answer": "Paris"}),
     "number": (NumberGrader(kind="number"), {"answer": "12"}),
-    "choice": (ChoiceGrader(kind="choice"), {"answer": "B", "choices": list(LETTERS.texts)}),
+    "choice": (
+        ChoiceGrader(kind="choice"),
+        {"answer": "B", "choices": list(LETTERS.texts), "labels": list(LETTERS.labels)},
+    ),
 }
 
 EXTRACTIONS = {
