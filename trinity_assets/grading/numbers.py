@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from trinity_assets.grading.extraction import Extraction, answer_text, boxed_spans, marked_spans
 
 _SEPARATORS = ",\u00a0\u202f\u2009"
+"""Between groups of three digits: a comma, or one of typography's spaces (no-break, narrow no-break, thin)."""
+# Full-width digits and signs, and the minus signs that are no hyphen.
 _ASCII_DIGITS = str.maketrans(
     "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19\uff0c\uff0e\uff0d\u2212\ufe63", "0123456789,.---"
 )
 _CURRENCY = re.compile(r"\\?[$£€]")
 _EMPHASIS = re.compile(r"(?<!\d)\*\*|\*\*(?!\d)")  # 2**3 is a power, **18** is not
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+"""Words after a number, and the power of ten that each multiplies it by."""
 # A minus is a sign only when it touches its number and nothing that could be an operand, a word or a bracket precedes
 # it: "- 5" is a bullet, "16 -3" and "10-3" subtract, "covid-19" joins.
 _NUMBER = re.compile(
