@@ -52,7 +52,7 @@ class MathGrader(Spec):
 
 
 class ProceduralGrader(Spec):
-    """The answer's score is what the scorer of the reasoning_gym dataset that generated the task gives it."""
+    """The answer's score is what the scorer of the reasoning-gym data set that generated the task gives it."""
 
     version: ClassVar[int] = 1
     kind: Literal["procedural"]

@@ -169,7 +169,7 @@ class Scorers:
 
 
 def with_scorer(monkeypatch: pytest.MonkeyPatch, scorer: procedural.Scorer) -> dict[str, Any]:
-    monkeypatch.setattr(procedural, "_scorer", lambda dataset: scorer)
+    monkeypatch.setattr(procedural, "scorer_of", lambda dataset: scorer)
     return {"dataset": "any", "entry": {"answer": "right"}}
 
 
@@ -191,7 +191,7 @@ def test_an_entry_that_cannot_be_scored_is_the_graders_error(
 
 def test_a_missing_package_is_the_graders_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    procedural._scorer.cache_clear()
+    procedural.scorer_of.cache_clear()
     with pytest.raises(GraderError, match=r"pip install 'trinity-assets\[procedural\]'"):
         grade(PROCEDURAL, "7", {"dataset": "chain_sum", "entry": {}})
 
