@@ -195,7 +195,8 @@ def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
         seed=entry.seed,
         quarantine=entry.quarantine,
     )
-    return Benchmark(name, snapshot, GradingSpec(grader=grader, settlement=entry.settlement))  # type: ignore[arg-type]
+    grading = GradingSpec.model_validate({"grader": grader, "settlement": entry.settlement})
+    return Benchmark(name, snapshot, grading)
 
 
 def _preset(entry: BenchmarkEntry) -> Preset | None:

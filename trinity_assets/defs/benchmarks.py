@@ -12,11 +12,11 @@ from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import StoreResource
+from trinity_assets.grading.verdicts import REASON_CHARACTERS, printable
 from trinity_assets.spec import digest
 
 GROUP = "benchmarks"
 QUARANTINE_SHOWN = 50
-REASON_CHARACTERS = 300
 PAIRS_SHOWN = 60
 
 
@@ -132,7 +132,7 @@ def _contamination(names: Sequence[str]) -> dg.AssetsDefinition:
 def _quarantine_list(quarantined: Sequence[Quarantined]) -> dg.MarkdownMetadataValue:
     """The tasks that are left out, each with its reason and date, as a list."""
     lines = [
-        f"- `{one.task_id}` ({one.date.isoformat()}): {' '.join(one.reason.split())[:REASON_CHARACTERS]}"
+        f"- `{one.task_id}` ({one.date.isoformat()}): {printable(one.reason, REASON_CHARACTERS)}"
         for one in quarantined[:QUARANTINE_SHOWN]
     ]
     if len(quarantined) > QUARANTINE_SHOWN:

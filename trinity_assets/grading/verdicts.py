@@ -11,6 +11,9 @@ from trinity_assets.grading.extraction import MAX_COMPLETION, Extraction
 Payload = Mapping[str, Any]
 
 REASON_CHARACTERS = 300
+"""Characters of a reason in a solve table."""
+QUOTED_CHARACTERS = 60
+"""Characters of an answer that a reason quotes."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,8 @@ def compared(solved: bool, found: Extraction, answer: str) -> Verdict:
 
 
 def brief(text: str) -> str:
-    """A quotation of at most 60 characters."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+    """A quotation of at most ``QUOTED_CHARACTERS`` characters."""
+    return repr(_cut(text, QUOTED_CHARACTERS))
 
 
 def printable(text: str, limit: int) -> str:
@@ -56,4 +59,8 @@ def printable(text: str, limit: int) -> str:
     # Twice the limit is enough to see that something is cut, however the white space folds.
     text = " ".join(text[: 2 * limit].split())
     text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return _cut(text, limit)
+
+
+def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -228,16 +228,20 @@ class _Program:
     instructions: list[bytes] = field(default_factory=list)
 
     def add(self, code: int, constant: int, if_true: int = 0, if_false: int = 0) -> None:
+        """Append one ``struct sock_filter``; a jump skips ``if_true`` or ``if_false`` instructions."""
         self.instructions.append(struct.pack("=HBBI", code, if_true, if_false, constant))
 
     def load(self, offset: int) -> None:
+        """Put the word at ``offset`` bytes of ``struct seccomp_data`` into the accumulator."""
         self.add(_LOAD, offset)
 
     def unless_equal_then(self, constant: int, action: int) -> None:
+        """End with ``action`` unless the accumulator holds ``constant``."""
         self.add(_JUMP_EQUAL, constant, 1, 0)
         self.add(_RETURN, action)
 
     def refuse(self, numbers: tuple[int | None, int | None], error: int = errno.EPERM) -> None:
+        """Have a call fail with ``error`` whatever its arguments, where the architecture has it."""
         number = numbers[self.column]
         if number is not None:
             self.add(_JUMP_EQUAL, number, 0, 1)
@@ -263,6 +267,7 @@ class _Program:
             self.add(*instruction)
 
     def refuse_unless_zero(self, numbers: tuple[int, int], argument: int) -> None:
+        """Refuse a call unless the low word of its ``argument`` is 0."""
         inside = [
             (_LOAD, 16 + 8 * argument, 0, 0),
             (_JUMP_EQUAL, 0, 1, 0),

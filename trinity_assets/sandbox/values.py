@@ -45,6 +45,8 @@ def encode(value: object, max_bytes: int, max_depth: int = MAX_DEPTH) -> bytes:
 
 
 class _Writer:
+    """Writes one value into ``parts``, refusing what does not travel as soon as it is met."""
+
     def __init__(self, max_bytes: int, max_depth: int) -> None:
         self.parts: list[bytes] = []
         self._max_bytes, self._max_depth = max_bytes, max_depth
@@ -60,7 +62,7 @@ class _Writer:
         self._write(f"{tag}{len(data)}:".encode())
         self._write(data)
 
-    def _many(self, tag: str, items, depth: int) -> None:  # type: ignore[no-untyped-def]
+    def _many(self, tag: str, items, depth: int) -> None:
         """Items of unknown number: each after a comma, a full stop at the end."""
         self._write(tag.encode())
         for item in items:
@@ -68,7 +70,7 @@ class _Writer:
             self.value(item, depth)
         self._write(b".")
 
-    def value(self, value, depth: int) -> None:  # type: ignore[no-untyped-def]
+    def value(self, value, depth: int) -> None:
         """Write one value, of containers with up to ``depth`` more inside each other."""
         if depth < 0:
             raise TooLargeError(f"nested deeper than {self._max_depth}")
@@ -99,7 +101,8 @@ class _Writer:
             raise NotPlainError(type(value).__name__)
 
 
-def _plain_type(value):  # type: ignore[no-untyped-def]
+def _plain_type(value):
+    """The plain type that a value travels as; None where there is none, or where it is told by other means."""
     kind = type(value)
     if kind.__module__ == "collections" and kind.__name__ in _STAND_INS and isinstance(value, dict):
         return dict
