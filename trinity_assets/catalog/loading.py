@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from trinity_assets.benchmarks.specs import FieldMapping, FileSource, ProceduralSource, SnapshotSpec
+from trinity_assets.benchmarks.specs import CHOICE_KEYS, FieldMapping, FileSource, ProceduralSource, SnapshotSpec
 from trinity_assets.catalog.catalog import CATALOG_VARIABLE, DEFAULT_CATALOG, Benchmark, Catalog, Router
 from trinity_assets.catalog.entries import FILES, NAMED_BY_KEY, BenchmarkEntry, RouterEntry, WorkerEntry
 from trinity_assets.catalog.presets import GENERATED, PRESETS, Preset
@@ -131,6 +131,19 @@ class _Loader:
         if _preset(entry) is None and entry.grader is None:
             self._fault("benchmarks.yaml", path, f"no grader; give one, or a preset ({_names(PRESETS)})")
 
+    def _check_gold(self, name: str, benchmark: Benchmark) -> None:
+        """See that the fields give the grader what it needs; what lies in them, the snapshot sees."""
+        fields, grader = benchmark.snapshot.fields, benchmark.grading.grader
+        given = set(fields.gold) | (set(CHOICE_KEYS) if fields.choices else set())
+        if not any(needed <= given for needed in grader.gold_keys):
+            if set(CHOICE_KEYS) & grader.gold_keys[0] - given:
+                advice = "name the options' fields: fields: {choices: [a, b, c]}, or the one field that holds them"
+            else:
+                keys = " or ".join(" and ".join(sorted(needed)) for needed in grader.gold_keys)
+                advice = f"map {keys} to fields of the source, as in fields: {{gold: {{{keys.split()[0]}: solution}}}}"
+            problem = f"the grader {grader.kind} cannot grade by {_names(given)}; {advice}"
+            self._fault("benchmarks.yaml", ("benchmarks", name, "fields"), problem)
+
     def _compose(self) -> Catalog | None:
         entries = self._entries
         workers = {name: self._worker(name, entry) for name, entry in entries["workers"].items()}
@@ -141,6 +154,8 @@ class _Loader:
             except ValidationError as error:
                 for detail in error.errors(include_url=False, include_context=False):
                     self._fault("benchmarks.yaml", ("benchmarks", name, *detail["loc"]), _problem(detail["msg"]))
+            else:
+                self._check_gold(name, benchmarks[name])
         if self.faults:
             return None
         routers = {

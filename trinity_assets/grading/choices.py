@@ -69,6 +69,20 @@ class LabelledOptions:
             r"(?P<end>[*_\"']*(?:[.,;:)!?](?!\d)|$)|[ \t]+(?:and|or)\b)?"
         )
 
+    @cached_property
+    def concluded(self) -> re.Pattern[str]:
+        """A label that a conclusion ends with: "so B.", "therefore **B**", "that leaves (B)"."""
+        return re.compile(
+            r"\b(?i:so|therefore|thus|hence|leaves|leaving)[,:]?[ \t]+"
+            r"(?i:(?:it|this|that)(?:'s|[ \t]+is|[ \t]+must be)[ \t]+)?(?i:option[ \t]+|choice[ \t]+)?"
+            rf"[*_(\"']*(?P<label>{self.any_label})(?!\w)[*_)\"']*(?=[.!;,]?\s*(?:\n|$)|[.!])"
+        )
+
+    @cached_property
+    def emphasised(self) -> re.Pattern[str]:
+        """A label that stands alone in bold."""
+        return re.compile(rf"\*\*[ \t]*\(?(?P<label>{self.any_label})[).:]{{0,2}}[ \t]*\*\*(?!\w)")
+
     def canonical(self, found: str) -> str:
         """The label as the task has it, of one that was found in any case."""
         return next(label for label in self.labels if label.casefold() == found.casefold())
@@ -80,14 +94,10 @@ def grade_choice(_grader: ChoiceGrader, completion: str, payload: Payload) -> Ve
     Raises:
         GraderError: the payload is not that.
     """
-    options = _options(payload)
-    gold = str(payload.get("answer", "")).strip()
-    if gold not in options.labels:
-        raise GraderError(
-            f"the gold answer {gold!r} is none of the labels {', '.join(options.labels)}; map the right option's label "
-            "to 'answer' under the benchmark's fields"
-        )
+    options, gold = read_options(payload)
     found = extract_choice(completion, options)
+    if found.value is None and found.ambiguous:
+        return Verdict(0.0, found.rule, True, "the last line names several options and settles on none")
     if found.value is None:
         return nothing_found(found)
     return compared(found.value == gold, found, found.value)
@@ -96,7 +106,12 @@ def grade_choice(_grader: ChoiceGrader, completion: str, payload: Payload) -> Ve
 _ADVICE = "name the fields of the options as 'choices' under the benchmark's fields, which fills in both"
 
 
-def _options(payload: Payload) -> LabelledOptions:
+def read_options(payload: Payload) -> tuple[LabelledOptions, str]:
+    """The options of a gold payload, and the label of the right one.
+
+    Raises:
+        GraderError: it holds no options, or its answer is none of their labels.
+    """
     texts, labels = payload.get("choices"), payload.get("labels")
     if not isinstance(texts, list) or len(texts) < 2:
         raise GraderError(f"the gold payload has no list of 'choices'; {_ADVICE}")
@@ -105,7 +120,14 @@ def _options(payload: Payload) -> LabelledOptions:
             f"the gold payload has {len(texts)} 'choices' and the labels {labels!r}; each needs a label of its own; "
             + _ADVICE
         )
-    return LabelledOptions(tuple(str(label).strip() for label in labels), tuple(map(str, texts)))
+    options = LabelledOptions(tuple(str(label).strip() for label in labels), tuple(map(str, texts)))
+    gold = str(payload.get("answer", "")).strip()
+    if gold not in options.labels:
+        raise GraderError(
+            f"the gold answer {gold!r} is none of the labels {', '.join(options.labels)}; map the right option's label "
+            "to 'answer' under the benchmark's fields"
+        )
+    return options, gold
 
 
 # --- where an answer is given -----------------------------------------------------------------------------------------
@@ -125,14 +147,14 @@ def extract_choice(text: str, options: LabelledOptions) -> Extraction:
 
     The first rule that applies: `hash_line`, `boxed`, `answer_marker` (the last "####", `\\boxed{}` or "answer is" that
     a label or the very text of one option follows); `declared` (the last "B is correct"); `lone_label` (a line that is
-    a label, or the only one that begins with one: "B", "(b).", "**B)** Paris"); `option_text` (the completion is the
-    text of one option); `last_line` (the only label that the last line names and does not deny). `no_choice` when none
-    does. A hedge ("B or C") is no answer.
+    a label, or the only one that begins with one: "B", "(b).", "**B)** Paris"); `concluded` ("so B.", "that leaves B");
+    `emphasised` (a label alone in bold); `option_text` (the completion is the text of one option); `last_line` (the
+    only label that the last line names and does not deny). `no_choice` when none does. A hedge ("B or C") is no answer.
     """
     answer = answer_text(text)
     if isinstance(answer, Extraction):
         return answer
-    for rule_readings in (_marked, _declared, _alone, _heading):
+    for rule_readings in (_marked, _declared, _alone, _heading, _concluded, _emphasised):
         if readings := rule_readings(answer, options):
             rule, answered = readings[-1]
             return Extraction(answered, rule, len({other for _, other in readings}) > 1)
@@ -269,6 +291,21 @@ def _heading(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
         return []
     ((label, answers),) = headings
     return [("lone_label", label)] if answers else []
+
+
+def _concluded(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
+    """Each label that a conclusion ends with."""
+    return [("concluded", match["label"]) for match in options.concluded.finditer(text)]
+
+
+def _emphasised(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
+    """Each label alone in bold, unless what follows denies it or goes on as an option's text in a list."""
+    return [
+        ("emphasised", match["label"])
+        for match in options.emphasised.finditer(text)
+        if not _DENIED.match(text, match.end())
+        and not _DENYING.search(text[max(0, match.start() - 40) : match.start()])
+    ]
 
 
 def _named_in_last_line(text: str, options: LabelledOptions) -> set[str]:

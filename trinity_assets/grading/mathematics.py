@@ -119,7 +119,7 @@ def grade_math(_grader: MathGrader, completion: str, payload: Payload) -> Verdic
     Raises:
         GraderError: the payload holds no answer.
     """
-    golds = _golds(payload)
+    golds = read_golds(payload)
     found = extract_math(completion)
     if found.value is None:
         return nothing_found(found)
@@ -132,7 +132,12 @@ def grade_math(_grader: MathGrader, completion: str, payload: Payload) -> Verdic
     return compared(any(_verified(gold, found.value) for gold in open_golds), found, found.value)
 
 
-def _golds(payload: Payload) -> list[str]:
+def read_golds(payload: Payload) -> list[str]:
+    """The accepted answers of a gold payload, in LaTeX.
+
+    Raises:
+        GraderError: it holds none.
+    """
     answer = payload.get("answer")
     golds = [str(item) for item in (answer if isinstance(answer, list) else [answer]) if item is not None]
     # A gold may come as it stands in a solution: boxed, or in dollars.

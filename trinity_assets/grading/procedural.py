@@ -51,6 +51,18 @@ def _tagged(text: str) -> list[str]:
     return found
 
 
+def read_entry(payload: Payload) -> tuple[str, Mapping[str, Any]]:
+    """The data set's name and the generated entry of a gold payload.
+
+    Raises:
+        GraderError: it does not hold both.
+    """
+    dataset, entry = payload.get("dataset"), payload.get("entry")
+    if not isinstance(dataset, str) or not isinstance(entry, Mapping):
+        raise GraderError("the gold payload has no 'dataset' and 'entry'; map them under the benchmark's fields")
+    return dataset, entry
+
+
 def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payload) -> Verdict:
     """The score of ``payload["dataset"]``'s scorer for the answer and ``payload["entry"]``, partial credit included.
 
@@ -60,9 +72,7 @@ def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payloa
     Raises:
         GraderError: reasoning-gym is not installed, has no such data set, or cannot score by this entry.
     """
-    dataset, entry = payload.get("dataset"), payload.get("entry")
-    if not isinstance(dataset, str) or not isinstance(entry, Mapping):
-        raise GraderError("the gold payload has no 'dataset' and 'entry'; map them under the benchmark's fields")
+    dataset, entry = read_entry(payload)
     scorer = scorer_of(dataset)
     found = extract_tagged(completion)
     if found.value is None:

@@ -179,11 +179,16 @@ def _failed_check(error: BaseException, checks: Checks) -> str:
     """The check that failed, as it is written, and how."""
     written = {_DEFINITIONS: checks.definitions, _STATEMENT: checks.statement}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in written]
-    lines = written[frames[-1].filename].splitlines() if frames else []
-    number = (frames[-1].lineno or 1) - 1 if frames else 0
-    line = lines[number].strip() if number < len(lines) else ""
+    line = _statement(written[frames[-1].filename], frames[-1]) if frames else ""
     how = type(error).__name__ + (f": {error}" if str(error) else "")
     return f"{line} ({how})" if line else how
+
+
+def _statement(code: str, frame: traceback.FrameSummary) -> str:
+    """The statement of ``code`` that a frame stands at, on one line however many it takes."""
+    first = frame.lineno or 1
+    lines = code.splitlines()[first - 1 : frame.end_lineno or first]
+    return " ".join(line.strip() for line in lines)
 
 
 def _lines(value: Any, name: str) -> list[str]:

@@ -9,10 +9,16 @@ from pydantic import Field
 from trinity_assets.sandbox.specs import ProgramLimits
 from trinity_assets.spec import Spec
 
+GoldKeys = tuple[frozenset[str], ...]
+"""Alternatives of the keys that a gold payload has to have."""
+
+_ANSWER: GoldKeys = (frozenset({"answer"}),)
+
 
 class ExactGrader(Spec):
     """A short answer equals an accepted one after normalizing; numeric golds are compared as numbers."""
 
+    gold_keys: ClassVar[GoldKeys] = _ANSWER
     version: ClassVar[int] = 2
     kind: Literal["exact"]
 
@@ -20,6 +26,7 @@ class ExactGrader(Spec):
 class NumberGrader(Spec):
     """The number that the completion settles on equals the gold number exactly."""
 
+    gold_keys: ClassVar[GoldKeys] = _ANSWER
     version: ClassVar[int] = 2
     kind: Literal["number"]
 
@@ -31,6 +38,7 @@ class PythonFunctionGrader(Spec):
     verdict, so it is in no digest.
     """
 
+    gold_keys: ClassVar[GoldKeys] = (frozenset({"test", "entry_point"}), frozenset({"tests"}))
     version: ClassVar[int] = 2
     kind: Literal["python_function"]
     limits: ProgramLimits = ProgramLimits()
@@ -40,6 +48,7 @@ class PythonFunctionGrader(Spec):
 class ChoiceGrader(Spec):
     """The option that the completion settles on is the right one, named by its label or by its text."""
 
+    gold_keys: ClassVar[GoldKeys] = (frozenset({"answer", "choices", "labels"}),)
     version: ClassVar[int] = 1
     kind: Literal["choice"]
 
@@ -47,6 +56,7 @@ class ChoiceGrader(Spec):
 class MathGrader(Spec):
     """The mathematical answer equals the gold LaTeX, as strings, as exact numbers, or as math-verify judges."""
 
+    gold_keys: ClassVar[GoldKeys] = _ANSWER
     version: ClassVar[int] = 1
     kind: Literal["math"]
 
@@ -54,6 +64,7 @@ class MathGrader(Spec):
 class ProceduralGrader(Spec):
     """The answer's score is what the scorer of the reasoning-gym data set that generated the task gives it."""
 
+    gold_keys: ClassVar[GoldKeys] = (frozenset({"dataset", "entry"}),)
     version: ClassVar[int] = 1
     kind: Literal["procedural"]
 

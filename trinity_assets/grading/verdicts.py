@@ -32,12 +32,20 @@ class Verdict:
         object.__setattr__(self, "reason", printable(self.reason, REASON_CHARACTERS))
 
 
+_NOTHING = {
+    "empty": "the completion is empty",
+    "unclosed_think": "the completion ends within the model's thoughts",
+    "no_code": "no program found in the completion",
+}
+"""Extraction rule -> why nothing was found, where more can be said than that."""
+
+
 def nothing_found(found: Extraction) -> Verdict:
     """The verdict on a completion without an answer."""
     if found.rule == "too_long":
         reason = f"the completion is longer than the {MAX_COMPLETION:,} characters that are read"
     else:
-        reason = "no answer found in the completion"
+        reason = _NOTHING.get(found.rule, "no answer found in the completion")
     return Verdict(0.0, found.rule, found.ambiguous, reason)
 
 
