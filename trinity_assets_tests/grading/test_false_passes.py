@@ -13,8 +13,8 @@ from trinity_assets.grading.specs import PythonFunctionGrader
 from trinity_assets.grading.verdicts import Verdict
 from trinity_assets.sandbox.probing import Sandbox
 from trinity_assets.sandbox.specs import ProgramLimits
-from trinity_assets.sandbox.tiers import LADDER
 from trinity_assets.sandbox.values import encode
+from trinity_assets_tests.needed import needed_tier
 
 TIERS = ["bubblewrap", "landlock"] if sys.platform == "linux" else ["sandbox_exec"]
 LIMITS = ProgramLimits(cpu_s=2, wall_s=10, memory_mib=512)
@@ -196,7 +196,8 @@ WITHOUT_THE_FUNCTION = {"a name bound to no function", "another name", "a class 
 
 
 def verdict(program: str, tier: str, monkeypatch: pytest.MonkeyPatch) -> Verdict:
-    monkeypatch.setattr(python_functions, "find_sandbox", lambda **_: Sandbox(LADDER[tier]))
+    sandbox = Sandbox(needed_tier(tier))
+    monkeypatch.setattr(python_functions, "find_sandbox", lambda **_: sandbox)
     grader = PythonFunctionGrader(kind="python_function", limits=LIMITS)
     return grade_function(grader, f"```python\n{program}\n```", PAYLOAD)
 

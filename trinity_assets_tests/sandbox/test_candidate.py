@@ -21,16 +21,18 @@ from trinity_assets.sandbox import candidate as candidate_module
 from trinity_assets.sandbox.candidate import Candidate, CandidateError, CandidateTimeoutError, RaisedError
 from trinity_assets.sandbox.running import Running
 from trinity_assets.sandbox.specs import ProgramLimits
-from trinity_assets.sandbox.tiers import BUBBLEWRAP, LADDER, LANDLOCK, UNSANDBOXED, Started, Tier
+from trinity_assets.sandbox.tiers import BUBBLEWRAP, LANDLOCK, UNSANDBOXED, Started, Tier
+from trinity_assets_tests.needed import needed_tier
+from trinity_assets_tests.sandbox import threads
+from trinity_assets_tests.sandbox.users import run_module
 
 LIMITS = ProgramLimits(cpu_s=2, wall_s=5, memory_mib=512)
-CONFINING = [BUBBLEWRAP, LANDLOCK] if sys.platform == "linux" else [LADDER["sandbox_exec"]]
+CONFINING = ["bubblewrap", "landlock"] if sys.platform == "linux" else ["sandbox_exec"]
 
 
-@pytest.fixture(params=CONFINING, ids=lambda tier: tier.name)
+@pytest.fixture(params=CONFINING)
 def tier(request: pytest.FixtureRequest) -> Tier:
-    chosen: Tier = request.param
-    return chosen
+    return needed_tier(request.param)
 
 
 def called(tier: Tier, program: str, *arguments: Any, limits: ProgramLimits = LIMITS) -> Any:
@@ -175,7 +177,7 @@ def test_a_kill_from_outside_is_no_verdict(tier: Tier) -> None:
 
 
 def test_a_kill_of_the_sandbox_itself_is_no_verdict() -> None:
-    with Candidate(BUBBLEWRAP, LIMITS) as candidate:
+    with Candidate(needed_tier("bubblewrap"), LIMITS) as candidate:
         candidate.load("import time\ndef f(): time.sleep(60)", "f")
         (sandbox,) = re.findall(r"PPid:\t(\d+)", Path(f"/proc/{candidate.process_id}/status").read_text())
         threading.Timer(0.2, os.kill, (int(sandbox), signal.SIGKILL)).start()
@@ -197,6 +199,7 @@ def test_a_large_argument_and_a_program_that_does_not_read_are_both_survived(tie
 
 
 def test_a_lower_hard_limit_of_the_machine_is_kept_and_is_no_wrong_answer() -> None:
+    needed_tier("bubblewrap")
     caller = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "from trinity_assets.sandbox.candidate import Candidate\n"
@@ -255,7 +258,13 @@ def test_several_processes_need_bubblewrap_and_an_ordinary_user() -> None:
         called(LANDLOCK, "def f(): pass", limits=limits)
     if os.geteuid() == 0:
         with pytest.raises(SandboxError, match="root"):
-            called(BUBBLEWRAP, "def f(): pass", limits=limits)
+            called(needed_tier("bubblewrap"), "def f(): pass", limits=limits)
+
+
+def test_an_ordinary_users_program_starts_as_many_threads_as_it_may() -> None:
+    needed_tier("bubblewrap")
+    started = run_module("trinity_assets_tests.sandbox.threads", user="ordinary" if os.geteuid() == 0 else "me")
+    assert started == f"{threads.LIMITS.processes - 1}\n"  # beside the program's first; one more was refused
 
 
 def test_nothing_is_left_open(tier: Tier) -> None:
