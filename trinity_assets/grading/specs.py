@@ -39,7 +39,7 @@ class PythonFunctionGrader(Spec):
     """
 
     gold_keys: ClassVar[GoldKeys] = (frozenset({"test", "entry_point"}), frozenset({"tests"}))
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: Literal["python_function"]
     limits: ProgramLimits = ProgramLimits()
     allow_unsandboxed: bool = False
