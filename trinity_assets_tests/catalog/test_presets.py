@@ -210,8 +210,8 @@ def test_sample_and_quarantine_reach_the_snapshot(declare: Declare, tmp_path: Pa
         declare(path, preset="gsm8k", quarantine=[{"id": "b/3", "date": "2026-01-31"}])
 
 
+@pytest.mark.usefixtures("reasoning_gym")
 def test_a_generated_benchmark_is_complete_without_a_grader(declare: Declare) -> None:
-    pytest.importorskip("reasoning_gym", reason="the extra 'procedural' is not installed")
     source = {"kind": "procedural", "dataset": "chain_sum", "seed": 1, "size": 5}
     benchmark = declare(source)
     assert benchmark.grading.grader.kind == "procedural"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,7 @@ from trinity_assets.grading.specs import ProceduralGrader
 
 PROCEDURAL = ProceduralGrader(kind="procedural")
 
-needs_package = pytest.mark.skipif(
-    importlib.util.find_spec("reasoning_gym") is None and os.environ.get("CI") != "true",
-    reason="reasoning-gym is not installed; pip install 'trinity-assets[procedural]'",
-)
+needs_package = pytest.mark.usefixtures("reasoning_gym")
 
 JSON_LOSES = {"arc_agi", "rearc"}
 """Data sets whose scorers compare tuples, which JSON turns into lists: no snapshot takes them."""
