@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import marshal
-import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,16 +35,6 @@ def modules_inside() -> bytes:
     return marshal.dumps(parts)
 
 
-def kernel_limits(limits: ProgramLimits) -> dict[str, int]:
-    """The limits as the code inside sets them: by the kernel's names, in its units."""
-    return {
-        # The kernel keeps this limit by sampling, which charged a program on a busy machine for up to a fifth more than
-        # it had used. So the trusted end watches the precise clock, and the kernel's is the wider wall behind it.
-        "CPU": limits.cpu_s if sys.platform == "darwin" else 2 * limits.cpu_s + 1,
-        "AS": limits.memory_mib << 20,
-        "FSIZE": limits.file_mib << 20,
-        "NPROC": limits.processes,
-        "NOFILE": 64,
-        "CORE": 0,
-        "reply_bytes": limits.reply_kib << 10,
-    }
+def limits_inside(limits: ProgramLimits) -> dict[str, int]:
+    """The limits that are kept inside: of processes, which count per namespace, and of a reply's bytes."""
+    return {"processes": limits.processes, "reply_bytes": limits.reply_kib << 10}

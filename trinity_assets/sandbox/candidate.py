@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from trinity_assets.errors import GraderError, SandboxError
 from trinity_assets.sandbox import values
-from trinity_assets.sandbox.boot import boot_program, kernel_limits, modules_inside
+from trinity_assets.sandbox.boot import boot_program, limits_inside, modules_inside
 from trinity_assets.sandbox.running import Running
 from trinity_assets.sandbox.specs import ProgramLimits
 from trinity_assets.sandbox.tiers import Tier, interpreter
@@ -68,8 +68,8 @@ class Candidate:
         SandboxError: the tier cannot start a process.
     """
 
-    def __init__(self, tier: Tier, limits: ProgramLimits) -> None:
-        self._tier, self._limits = tier, limits
+    def __init__(self, tier: Tier, limits: ProgramLimits, start_limit_s: float = START_LIMIT_S) -> None:
+        self._tier, self._limits, self._start_limit_s = tier, limits, start_limit_s
         self.failure: Exception | None = None
         self.calls = 0
         self.opaque: str | None = None
@@ -115,7 +115,7 @@ class Candidate:
             SandboxError, GraderError: the sandbox does not start, or something outside ended it.
         """
         self._send_bytes(modules_inside())
-        self._send(kernel_limits(self._limits))
+        self._send(limits_inside(self._limits))
         reply = self._receive()
         if reply[0] != "ready":
             raise self._failed(SandboxError(f"the sandbox {self._tier.name} said {reply[0]!r} in place of 'ready'"))
@@ -128,7 +128,7 @@ class Candidate:
                 return
             case ("loaded", False):
                 raise self._failed(CandidateError(f"defines no function {function}"))
-            case ("raised", str() as name, str() as message):
+            case ("raised", str() as name, str() as message, tuple()):
                 raise self._failed(CandidateError(f"{name}: {message}" if message else name))
             case _:
                 raise self._failed(CandidateError(_NO_ANSWER))
@@ -148,12 +148,16 @@ class Candidate:
         match self._receive():
             case ("returned", result, None):
                 return result
-            case ("returned", None, tuple() as changed) if len(changed) == len(arguments):
+            case ("returned", None, (tuple() as changed, dict() as changed_named)) if (
+                len(changed) == len(arguments) and changed_named.keys() == named.keys()
+            ):
                 for ours, theirs in zip(arguments, changed, strict=True):
                     _take_over(ours, theirs)
+                for name, theirs in changed_named.items():
+                    _take_over(named[name], theirs)
                 return None
-            case ("raised", str() as name, str() as message):
-                raise _exception(name, message)
+            case ("raised", str() as name, str() as message, tuple() as bases):
+                raise _exception(name, message, bases)
             case ("opaque", str() as name, bool() as truth):
                 self.opaque = name
                 return Opaque(name, truth)
@@ -166,6 +170,9 @@ class Candidate:
         try:
             self._send_bytes(values.encode(message, ARGUMENT_BYTES))
         except values.NotPlainError as error:
+            if str(error) == Opaque.__name__:
+                returned = f"returned a {self.opaque}, which the checks pass on; only plain data can be"
+                raise self._failed(CandidateError(returned)) from None
             raise self._failed(GraderError(f"the checks pass a {error}, which cannot enter the sandbox")) from None
         except values.TooLargeError as error:
             raise self._failed(GraderError(f"the checks pass more than can enter the sandbox: {error}")) from None
@@ -214,19 +221,19 @@ class Candidate:
         poller = select.poll()
         poller.register(self._socket, event)
         while True:
-            cpu_left_s = self._limits.cpu_s - self._running.cpu_s() if self._ready else START_LIMIT_S
+            cpu_left_s = self._limits.cpu_s - self._running.cpu_s() if self._ready else self._start_limit_s
             if cpu_left_s <= 0:
                 raise self._failed(self._used_up())
             began = time.monotonic()
             # A program cannot have used up its CPU time before as much time has passed.
-            patience_s = min(cpu_left_s + 0.01, max(0.0, self._left_s)) if self._ready else START_LIMIT_S
+            patience_s = min(cpu_left_s + 0.01, max(0.0, self._left_s)) if self._ready else self._start_limit_s
             ready = poller.poll(1000 * patience_s)
             self._left_s -= time.monotonic() - began
             if ready:
                 return
             if not self._ready:
                 raise self._failed(
-                    SandboxError(f"the sandbox {self._tier.name} did not start within {START_LIMIT_S:.0f} s")
+                    SandboxError(f"the sandbox {self._tier.name} did not start within {self._start_limit_s:.0f} s")
                 )
             if self._left_s <= 0.01:
                 self._credit_starvation()
@@ -302,16 +309,18 @@ def _take_over(ours: Any, theirs: Any) -> None:
         ours.update(theirs)
 
 
-def _exception(name: str, message: str) -> Exception:
-    """An exception as checks may expect it: one of the builtin ones by its name, or ``RaisedError``.
+def _exception(name: str, message: str, bases: tuple[object, ...]) -> Exception:
+    """An exception as checks may expect it: the first builtin one among its ``bases``, or ``RaisedError``.
 
     What ends an iteration is none of them: ``all(map(f, cases))`` would take it for the end of the cases, and pass.
     """
-    kind = getattr(builtins, name, None)
-    ends_iteration = (StopIteration, StopAsyncIteration)
-    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, ends_iteration):
-        with contextlib.suppress(Exception):  # some take more than a message: UnicodeDecodeError, ExceptionGroup
-            return kind(message)
+    for base in bases:
+        kind = getattr(builtins, base, None) if isinstance(base, str) else None
+        if kind in (Exception, BaseException, StopIteration, StopAsyncIteration):
+            break
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            with contextlib.suppress(Exception):  # some take more than a message: UnicodeDecodeError, ExceptionGroup
+                return kind(message)
     return RaisedError(f"{name}: {message}")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -184,3 +186,33 @@ def command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def test_nothing_goes_on_for_a_caller_that_was_killed(tmp_path: Path) -> None:
+    program = (
+        "from trinity_assets.grading.processes import Graders\n"
+        "from trinity_assets.grading.specs import PythonFunctionGrader\n"
+        "slow = {'entry_point': 'f', 'test': 'def check(c):\\n    c()'}\n"
+        "with Graders(PythonFunctionGrader(kind='python_function'), 1) as pool:\n"
+        "    pool.grade('```\\nimport time\\ndef f(): time.sleep(50)\\n```', slow)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as caller:
+        deadline = time.monotonic() + 60
+        while not (below := descendants(caller.pid)) or len(below) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        caller.kill()
+    while left := [pid for pid in below if alive(pid)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+def descendants(pid: int) -> list[int]:
+    return [found for child in children(pid) for found in (child, *descendants(child))]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

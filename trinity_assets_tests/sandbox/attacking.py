@@ -7,6 +7,7 @@ is nothing to attack: then it says why under ``DOES_NOT_HOLD`` and runs none.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import socket
@@ -109,7 +110,17 @@ def _world(directory: Path, open_sockets: contextlib.ExitStack) -> tuple[dict[st
                 words.append(f"{name}: {listener.accept() if name == 'tcp' else listener.recv(100)!r}")
         return ", ".join(words)
 
+    libc = ctypes.CDLL(None)
+    semaphore = libc.semget(0, 1, 0o600)
+    open_sockets.callback(libc.semctl, semaphore, 0, 0)
+    libc.semctl(semaphore, 0, 16, 5)
+    queue = f"/attacked-{os.getpid()}"
+    os.close(libc.mq_open(queue.encode(), os.O_CREAT | os.O_RDWR, 0o600, None))
+    open_sockets.callback(libc.mq_unlink, queue.encode())
+
     world = {
+        "semaphore": semaphore,
+        "queue": queue,
         "file": str(secret),
         "key": str(key),
         "directory": str(directory),

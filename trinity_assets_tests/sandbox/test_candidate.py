@@ -53,9 +53,27 @@ def test_what_a_function_does_to_its_argument_in_place_is_seen_where_it_returns_
     items, table = [3, 1, 2], {"a": 1}
     assert called(tier, "def f(x, t): x.sort(); t['b'] = 2", items, table) is None
     assert (items, table) == ([1, 2, 3], {"a": 1, "b": 2})
+    with Candidate(tier, LIMITS) as candidate:
+        candidate.load("def f(*, x): x.sort()", "f")
+        candidate(x=(named := [2, 1]))
+        assert named == [1, 2]
     items = [3, 1, 2]
     assert called(tier, "def f(x):\n    x.clear()\n    return x", items) == []
     assert items == [3, 1, 2]  # else `f(x) == sorted(x)` would hold for it
+
+
+def test_an_exception_of_its_own_counts_as_the_builtin_one_that_it_is(tier: Tier) -> None:
+    with pytest.raises(ValueError, match="no"):
+        called(tier, "class Mine(ValueError): pass\ndef f(): raise Mine('no')")
+    with pytest.raises(ValueError, match="Expecting value"):
+        called(tier, "import json\ndef f(): json.loads('')")
+
+
+def test_an_opaque_result_that_is_passed_on_is_the_programs_fault(tier: Tier) -> None:
+    with Candidate(tier, LIMITS) as candidate:
+        candidate.load("import re\ndef f(x): return re.match('a', 'a')", "f")
+        with pytest.raises(CandidateError, match="returned a Match, which the checks pass on"):
+            candidate(candidate("a"))
 
 
 @pytest.mark.parametrize(
@@ -198,19 +216,19 @@ def test_a_large_argument_and_a_program_that_does_not_read_are_both_survived(tie
         called(tier, "import os\nos.close(3)\nos.dup2(0, 4)\ndef f(x): pass", "x" * (4 << 20))
 
 
-def test_a_lower_hard_limit_of_the_machine_is_kept_and_is_no_wrong_answer() -> None:
-    needed_tier("bubblewrap")
+@pytest.mark.parametrize("limit", ["RLIMIT_CPU, (9, 9)", "RLIMIT_AS, (1 << 29, 1 << 29)", "RLIMIT_FSIZE, (4096, 4096)"])
+def test_a_machine_that_allows_less_than_the_limits_is_no_wrong_answer(limit: str) -> None:
     caller = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        f"import resource; resource.setrlimit(resource.{limit})\n"
+        "from trinity_assets.errors import SandboxError\n"
         "from trinity_assets.sandbox.candidate import Candidate\n"
         "from trinity_assets.sandbox.specs import ProgramLimits\n"
-        "from trinity_assets.sandbox.tiers import BUBBLEWRAP\n"
-        "with Candidate(BUBBLEWRAP, ProgramLimits()) as candidate:\n"
-        "    candidate.load('import resource\\ndef f(): return resource.getrlimit(resource.RLIMIT_FSIZE)', 'f')\n"
-        "    print(candidate())"
+        "from trinity_assets.sandbox.tiers import UNSANDBOXED\n"
+        "try: Candidate(UNSANDBOXED, ProgramLimits())\n"
+        "except SandboxError as error: print(error)"
     )
     ran = subprocess.run([sys.executable, "-c", caller], capture_output=True, text=True, check=True)
-    assert ran.stdout == f"{(1 << 20, 1 << 20)}\n"
+    assert ran.stdout.startswith("this machine allows a process less than the grader's limit ")
 
 
 @pytest.mark.parametrize(
@@ -235,9 +253,10 @@ def test_an_interpreter_that_does_not_start_is_no_wrong_answer(
 
 def test_a_sandbox_that_hangs_at_its_start_is_no_wrong_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidate_module, "interpreter", lambda: ["/bin/sh", "-c", "sleep 60", "sh"])
-    monkeypatch.setattr(candidate_module, "START_LIMIT_S", 0.3)
-    with pytest.raises(SandboxError, match="did not start within"):
-        called(UNSANDBOXED, "def f(): pass")
+    with Candidate(UNSANDBOXED, LIMITS, start_limit_s=0.3) as candidate:
+        with pytest.raises(SandboxError, match="did not start within"):
+            candidate.load("def f(): pass", "f")
+        assert isinstance(candidate.failure, SandboxError)
 
 
 def test_a_missing_bubblewrap_is_no_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
