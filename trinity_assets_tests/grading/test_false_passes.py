@@ -191,8 +191,8 @@ def twice(x): return 0
 }
 
 
-WITHOUT_THE_FUNCTION = {"a name bound to no function", "another name", "a class of that name"}
-"""These define no function of the name that is asked for, so they are read as the best that there is."""
+WITHOUT_THE_FUNCTION = {"another name"}
+"""These bind nothing to the name that is asked for, so they are read as the best that there is."""
 
 
 def verdict(program: str, tier: str, monkeypatch: pytest.MonkeyPatch) -> Verdict:
