@@ -19,7 +19,7 @@ class ExactGrader(Spec):
     """A short answer equals an accepted one after normalizing; numeric golds are compared as numbers."""
 
     gold_keys: ClassVar[GoldKeys] = _ANSWER
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: Literal["exact"]
 
 
@@ -27,7 +27,7 @@ class NumberGrader(Spec):
     """The number that the completion settles on equals the gold number exactly."""
 
     gold_keys: ClassVar[GoldKeys] = _ANSWER
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: Literal["number"]
 
 
