@@ -248,7 +248,12 @@ def test_versions_name_the_bytes_and_touch_no_network(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("kind", get_args(get_args(TaskSource)[0]))
 def test_every_kind_of_source_has_a_version(kind: type[Spec], tmp_path: Path) -> None:
-    written = {"path": "absent.csv", "package": "no-such-package", "repo": "owner/set", "revision": "abc123"}
+    written: dict[str, Any] = {
+        "path": "absent.csv",
+        "package": "no-such-package",
+        "repo": "owner/set",
+        "revision": "abc123",
+    }
     assert source_version(cast(TaskSource, kind.model_construct(**written)), tmp_path) != ""
 
 
