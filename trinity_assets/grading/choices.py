@@ -47,9 +47,18 @@ class LabelledOptions:
 
     @cached_property
     def beside(self) -> re.Pattern[str]:
-        """A second label that follows a first: "or C", ", C"."""
-        another = rf"{_LEAD}(?:{self.any_label})(?!\w)"
-        return re.compile(rf"[*_)\]}}\"'.\s]*+(?:(?:,[ \t]*)?(?:and|or|/|&){another}|,{another}(?![ \t]+[a-z]))")
+        """A label that is offered beside a first one: "or C", ", C", "? No, C"."""
+        listed = rf"{_LEAD}(?P<listed>{self.any_label})(?!\w)(?![ \t]+[a-z])"
+        offered = rf"{_LEAD}(?P<offered>{self.any_label})(?!\w)"
+        return re.compile(rf"[*_)\]}}\"'.\s]*+(?:[,;|+/?][ \t]*{listed}|{_OFFERING}{offered})")
+
+    def offers_another(self, label: str, rest: str) -> bool:
+        """Whether what follows a label offers another one beside it."""
+        after = _LABEL_END.sub("", rest, count=1)
+        text = self.texts[self.labels.index(label)]
+        rests = [rest, after[len(text) :]] if text and after.casefold().startswith(text.casefold()) else [rest]
+        matches = [match for part in rests if (match := self.beside.match(part))]
+        return any((match["listed"] or match["offered"]) != label for match in matches)
 
     @cached_property
     def called_right(self) -> re.Pattern[str]:
@@ -73,7 +82,7 @@ class LabelledOptions:
     def concluded(self) -> re.Pattern[str]:
         """A label that a conclusion ends with: "so B.", "therefore **B**", "that leaves (B)"."""
         return re.compile(
-            r"\b(?i:so|therefore|thus|hence|leaves|leaving)[,:]?[ \t]+"
+            r"\b(?i:so|therefore|thus|hence|leaves|leaving)[,:]?[ \t]+(?i:(?:both|all|none)[,:][ \t]+)?"
             r"(?i:(?:it|this|that)(?:'s|[ \t]+is|[ \t]+must be)[ \t]+)?(?i:option[ \t]+|choice[ \t]+)?"
             rf"[*_(\"']*(?P<label>{self.any_label})(?!\w)[*_)\"']*(?=[.!;,]?\s*(?:\n|$)|[.!])"
         )
@@ -115,10 +124,14 @@ def read_options(payload: Payload) -> tuple[LabelledOptions, str]:
     texts, labels = payload.get("choices"), payload.get("labels")
     if not isinstance(texts, list) or len(texts) < 2:
         raise GraderError(f"the gold payload has no list of 'choices'; {_ADVICE}")
-    if not isinstance(labels, list) or len(labels) != len(texts) or len({str(label) for label in labels}) != len(texts):
+    if (
+        not isinstance(labels, list)
+        or len(labels) != len(texts)
+        or len({str(label).strip().casefold() for label in labels}) != len(texts)
+    ):
         raise GraderError(
-            f"the gold payload has {len(texts)} 'choices' and the labels {labels!r}; each needs a label of its own; "
-            + _ADVICE
+            f"the gold payload has {len(texts)} 'choices' and the labels {labels!r}; each needs a label of its own, "
+            f"in more than its case; {_ADVICE}"
         )
     options = LabelledOptions(tuple(str(label).strip() for label in labels), tuple(map(str, texts)))
     gold = str(payload.get("answer", "")).strip()
@@ -158,8 +171,10 @@ def extract_choice(text: str, options: LabelledOptions) -> Extraction:
         if readings := rule_readings(answer, options):
             rule, answered = readings[-1]
             return Extraction(answered, rule, len({other for _, other in readings}) > 1)
-    if label := options.labelled(_folded(answer)):
+    if label := options.labelled(_folded(answer)) or options.labelled(_folded(_IT_IS.sub("", answer, count=1))):
         return Extraction(label, "option_text")
+    if any(_NO_OPTION.match(span) for _, span in placed_marked_spans(answer, _MARKER)):
+        return Extraction(None, "no_choice", ambiguous=True)
     named = _named_in_last_line(answer, options)
     if len(named) == 1:
         return Extraction(named.pop(), "last_line", ambiguous=True)
@@ -178,6 +193,8 @@ def _marked(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
     return [(rule, label) for _, rule, span in sorted(places) if (label := _label_in_span(span, options))]
 
 
+_IT_IS = re.compile(r"\s*(?:it|that|this)(?:['\u2019]s|[ \t]+(?:is|must be|would be))[ \t]+", re.IGNORECASE)
+_NO_OPTION = re.compile(r"[\s*_(\"']*(?:none|nothing|neither|unknown|(?:any|every)thing but|all but)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 
 
@@ -198,6 +215,14 @@ _LEAD = (
     r"(?:[\s*_\"'\u201c\u201d\u2018\u2019`(\[{$:>~#]|-(?=[ \t])|\\[a-zA-Z]+ ?(?=\{)|\\[(\[]"
     r"|(?:the|option|choice|answer|letter|label|most likely|likely|definitely|clearly|simply|indeed|probably)\b)*+"
 )
+_OFFERING = (
+    r"(?:[,;(?.!/|+\u2013\u2014-]|[ \t])*+"
+    r"(?i:and|or|&|but[ \t]+also|maybe|perhaps|possibly|alternatively|equally|except|unless|no,|wait,|actually)"
+    r"(?:[,;:(]|[ \t]|\b(?i:or|maybe|perhaps|possibly|even|also|equally|alternatively|either|when|if|for|rather|it"
+    r"|is|could|be)\b)*+"
+)
+"""What offers a second label after the marks that end a first one."""
+_LABEL_END = re.compile(r"^[*_).:\]}\s\u2013\u2014-]*+")
 _CERTAIN_END = re.compile(
     r"[*_\"'\u201d\u2019`]*+"
     r"(?:$|\n|[.:](?=\s|[*_\"')\]}$\\]|$)|[,;!?](?=\D|$)|[)\]}$>]|\\[)\]]"
@@ -242,7 +267,7 @@ def _label_at_head(text: str, options: LabelledOptions) -> _Head | None:
     if not certain and label.isdigit() and _folded(rest) == options.folded[label]:
         certain = True
     doubtful = label.isdigit() or match["label"] == "I" or match["label"] == "A" or match["label"].islower()
-    return _Head(label, rest, certain, doubtful, hedged=bool(options.beside.match(rest)))
+    return _Head(label, rest, certain, doubtful, hedged=options.offers_another(label, rest))
 
 
 _UNASSERTED = re.compile(
@@ -251,12 +276,20 @@ _UNASSERTED = re.compile(
 
 
 def _declared(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
-    """Each label that a sentence calls right: "B is correct", "option (B) is the best choice"."""
-    return [
-        ("declared", match["label"])
+    """Each label that a sentence calls right: "B is correct", "option (B) is the best choice".
+
+    Where that is several, a conclusion below counts: "A is correct. B is correct. So both: D".
+    """
+    matches = [
+        match
         for match in options.called_right.finditer(text)
         if not _UNASSERTED.search(text[max(0, match.start() - 20) : match.start()])
     ]
+    if len({match["label"] for match in matches}) > 1 and (
+        concluded := options.concluded.search(text, matches[-1].end())
+    ):
+        return [("concluded", concluded["label"])]
+    return [("declared", match["label"]) for match in matches]
 
 
 _MAX_INDENT = 40
@@ -285,6 +318,8 @@ def _heading(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
     headings = []
     for number, head, rest in _headed_lines(text, options):
         exact = rest == options.folded[head.label]
+        if head.hedged:
+            return []
         if exact or _SET_OFF.match(head.rest):
             headings.append((head.label, exact or (number == 0 and not head.doubtful)))
     if len(headings) != 1:
@@ -298,11 +333,18 @@ def _concluded(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
     return [("concluded", match["label"]) for match in options.concluded.finditer(text)]
 
 
+_NEAR = 80
+"""Characters within which a second label is offered beside one in bold."""
+
+
 def _emphasised(text: str, options: LabelledOptions) -> list[tuple[str, str]]:
     """Each label alone in bold, unless what follows denies it or goes on as an option's text in a list."""
+    matches = list(options.emphasised.finditer(text))
+    if any(options.offers_another(match["label"], text[match.end() : match.end() + _NEAR]) for match in matches):
+        return []
     return [
         ("emphasised", match["label"])
-        for match in options.emphasised.finditer(text)
+        for match in matches
         if not _DENIED.match(text, match.end())
         and not _DENYING.search(text[max(0, match.start() - 40) : match.start()])
     ]
@@ -328,8 +370,9 @@ def _named_in_last_line(text: str, options: LabelledOptions) -> set[str]:
 
 _DENYING = re.compile(
     r"(?:\b(?:not|cannot|nor|neither|than|instead of|unlike|eliminat\w+|rul\w+ out|exclud\w+|reject\w*|except"
-    r"|dismiss\w*|(?:wrong|incorrect|false)[ \t]+(?:answer|option|choice)[ \t]+is)|n['\u2019]t)"
-    r"[\s*_(\"']*(?:the|be)?[ \t]*(?:option|choice|answer)?s?[\s*_(\"']*$",
+    r"|dismiss\w*|(?:any|every)thing but|all but|avoid\w*|never"
+    r"|(?:wrong|incorrect|false)[ \t]+(?:answer|option|choice)[ \t]+is)|n['\u2019]t)"
+    r"[\s*_(\"']*(?:be|choose|pick|select|go with|say)?[ \t]*(?:the)?[ \t]*(?:option|choice|answer)?s?[\s*_(\"']*$",
     re.IGNORECASE,
 )
 

@@ -49,7 +49,7 @@ class ChoiceGrader(Spec):
     """The option that the completion settles on is the right one, named by its label or by its text."""
 
     gold_keys: ClassVar[GoldKeys] = (frozenset({"answer", "choices", "labels"}),)
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: Literal["choice"]
 
 
@@ -57,7 +57,7 @@ class MathGrader(Spec):
     """The mathematical answer equals the gold LaTeX, as strings, as exact numbers, or as math-verify judges."""
 
     gold_keys: ClassVar[GoldKeys] = _ANSWER
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: Literal["math"]
 
 
@@ -65,7 +65,7 @@ class ProceduralGrader(Spec):
     """The answer's score is what the scorer of the reasoning-gym data set that generated the task gives it."""
 
     gold_keys: ClassVar[GoldKeys] = (frozenset({"dataset", "entry"}),)
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: Literal["procedural"]
 
 
