@@ -6,7 +6,9 @@ exceptions and are never caught.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from trinity_assets.texts import counted
 
 FAULTS_SHOWN = 20
 """How many faults, or names of what is at fault, one message lists."""
@@ -16,6 +18,20 @@ def listed(faults: Sequence[str], separator: str = "; ") -> str:
     """The first faults, and how many more there are."""
     more = [f"and {len(faults) - FAULTS_SHOWN} more"] if len(faults) > FAULTS_SHOWN else []
     return separator.join([*faults[:FAULTS_SHOWN], *more])
+
+
+def alike(faults: Iterable[tuple[str, str]], noun: str) -> list[str]:
+    """Faults as (place, problem), each problem once, at its first place, with how many more places have it.
+
+    ``noun`` names a place where it is counted: "row 0: no question (and 3 rows more like it)".
+    """
+    places: dict[str, list[str]] = {}
+    for place, problem in faults:
+        places.setdefault(problem, []).append(place)
+    return [
+        f"{first}: {problem}" + (f" (and {counted(len(more), noun)} more like it)" if more else "")
+        for problem, (first, *more) in places.items()
+    ]
 
 
 class TrinityError(Exception):

@@ -39,7 +39,7 @@ def distribution_file(distribution: str, file: str) -> Path:
     """
     try:
         listed = importlib.metadata.files(distribution) or []
-    except importlib.metadata.PackageNotFoundError:
+    except (importlib.metadata.PackageNotFoundError, ValueError):  # ValueError: an empty name
         advice = f"{SET_UP}, or pip install {distribution}"
         raise DistributionError(f"the package {distribution} is not installed; {advice}") from None
     named = [entry for entry in listed if file in (entry.as_posix(), entry.name)]

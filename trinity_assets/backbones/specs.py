@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from trinity_assets.spec import Sha256, Slug, Spec, digest
+from trinity_assets.spec import NonEmpty, Revision, Sha256, Slug, Spec, digest
 
 FEATURE_VERSION = 1
 """The version of the code that makes features: raise it when equal specs would give other features."""
@@ -23,8 +23,6 @@ heads against float32."""
 
 Overlong = Literal["keep_tail", "keep_head", "refuse"]
 """What happens to a prompt of more than ``max_tokens``: its last tokens stay, its first tokens stay, or an error."""
-
-NonEmpty = Annotated[str, StringConstraints(min_length=1)]
 
 
 class PackageGGUF(Spec):
@@ -57,7 +55,7 @@ class Hub(Spec):
 
     kind: Literal["huggingface"] = "huggingface"
     repo: NonEmpty
-    revision: NonEmpty
+    revision: Revision
 
     @property
     def source(self) -> str:

@@ -11,7 +11,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -20,8 +20,15 @@ from trinity_assets.errors import TaskSourceError, listed
 
 Row = dict[str, Any]
 
+Needed = Collection[str] | None
+"""The fields of a row that are looked at, None for all of them."""
+
 COMPRESSED = ".gz"
 """What follows the ending of a file that gzip has compressed."""
+
+UNPACKED_BYTES = 2 << 30
+"""The most that is unpacked from such a file: some kilobytes can stand for any number of gigabytes."""
+_CHUNK_BYTES = 1 << 20
 
 
 def formats() -> str:
@@ -53,19 +60,35 @@ def _endings(path: str) -> list[str]:
     return PurePosixPath(re.split("[?#]", path)[0] if "://" in path else path).suffixes
 
 
-def parse_rows(data: bytes, path: str, where: str) -> list[Row]:
+def parse_rows(data: bytes, path: str, where: str, needed: Needed = None) -> list[Row]:
     """The rows in a file's ``data``; ``path`` names its format and ``where`` is what messages call it.
+
+    A format that keeps columns apart may hold one that cannot be read; where it is not ``needed``, it is None in every
+    row.
 
     Raises:
         TaskSourceError: damaged, not UTF-8, or with rows that cannot be read, each of which is named.
     """
     parser = _parser_of(path)
     if _endings(path)[-1] == COMPRESSED:
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise TaskSourceError(f"cannot read {where}: {error}") from error
-    return parser.parse(data, where)
+        data = _unpacked(data, where)
+    return parser.parse(data, where, needed)
+
+
+def _unpacked(data: bytes, where: str) -> bytes:
+    unpacked = bytearray()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            while chunk := stream.read(_CHUNK_BYTES):
+                unpacked += chunk
+                if len(unpacked) > UNPACKED_BYTES:
+                    raise TaskSourceError(
+                        f"{where} holds more than {UNPACKED_BYTES:,} bytes when unpacked, the most that is read; "
+                        "give it in parts, or unpacked if it is meant"
+                    )
+    except (OSError, EOFError, zlib.error) as error:
+        raise TaskSourceError(f"cannot read {where}: {error}") from error
+    return bytes(unpacked)
 
 
 def _text(data: bytes, where: str) -> str:
@@ -88,7 +111,7 @@ def _undecodable(line: bytes) -> str | None:
     return None
 
 
-def _parse_json_lines(data: bytes, where: str) -> list[Row]:
+def _parse_json_lines(data: bytes, where: str, _needed: Needed) -> list[Row]:
     rows: list[Row] = []
     faults: list[str] = []
     for number, line in enumerate(_text(data, where).split("\n"), start=1):
@@ -108,7 +131,7 @@ def _parse_json_lines(data: bytes, where: str) -> list[Row]:
     return rows
 
 
-def _parse_json_array(data: bytes, where: str) -> list[Row]:
+def _parse_json_array(data: bytes, where: str, _needed: Needed) -> list[Row]:
     try:
         rows = json.loads(_text(data, where))
     except (ValueError, RecursionError) as error:
@@ -121,7 +144,7 @@ def _parse_json_array(data: bytes, where: str) -> list[Row]:
     return rows
 
 
-def _parse_csv(data: bytes, where: str) -> list[Row]:
+def _parse_csv(data: bytes, where: str, _needed: Needed) -> list[Row]:
     """Rows by the header's names; every value is text."""
     reader = csv.reader(io.StringIO(_text(data, where), newline=""), strict=True)
     rows: list[Row] = []
@@ -152,30 +175,38 @@ def _csv_header(names: list[str], where: str) -> list[str]:
     return names
 
 
-def _parse_parquet(data: bytes, where: str) -> list[Row]:
+def _parse_parquet(data: bytes, where: str, needed: Needed) -> list[Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(io.BytesIO(data)).read()
-        rows: list[Row] = table.to_pylist()
+        file = pq.ParquetFile(io.BytesIO(data))
+        names: list[str] = file.schema_arrow.names
     except (pa.ArrowException, OSError, ValueError) as error:
         raise TaskSourceError(f"cannot read {where} as Parquet: {error}") from error
-    names: list[str] = table.column_names
     if len(set(names)) < len(names):
         raise TaskSourceError(f"{where} has several columns of one name: {', '.join(names)}")
-    return rows
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        try:
+            columns[name] = file.read(columns=[name]).column(name).to_pylist()
+        except Exception as error:  # dates out of range, unknown time zones, bad UTF-8: each raises a class of its own
+            if needed is None or name in needed:
+                problem = f"{type(error).__name__}: {error}"
+                raise TaskSourceError(f"cannot read the column {name!r} of {where}: {problem}") from error
+            columns[name] = [None] * file.metadata.num_rows
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 @dataclass(frozen=True)
 class _Parser:
-    """How the bytes of one format become rows; ``parse(data, where)`` calls the file ``where`` in messages.
+    """How the bytes of one format become rows; ``parse(data, where, needed)`` calls the file ``where`` in messages.
 
     compressible: a file may be gzipped as a whole. Parquet compresses its own pages and is read from its end, so a
     gzipped one is a mistake of whoever made it.
     """
 
-    parse: Callable[[bytes, str], list[Row]]
+    parse: Callable[[bytes, str, Needed], list[Row]]
     compressible: bool = True
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trinity_assets.benchmarks.specs import Quarantined, SnapshotSpec
 from trinity_assets.errors import TaskSourceError, listed
 from trinity_assets.spec import digest
+from trinity_assets.texts import quoted
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,10 @@ def select_rows(spec: SnapshotSpec, ids: Sequence[str | None]) -> Selection:
     """
     entries = {entry.task_id: entry for entry in spec.quarantine}
     if unknown := sorted(entries.keys() - set(ids)):
+        example = next((f"; its ids look like {quoted(task_id)}" for task_id in ids if task_id is not None), "")
         raise TaskSourceError(
             f"benchmark {spec.name}: the quarantine names ids that no row of the source has: "
-            f"{listed([repr(task_id) for task_id in unknown], ', ')}; correct or remove them"
+            f"{listed([quoted(task_id) for task_id in unknown], ', ')}; correct or remove them{example}"
         )
     order = _ordered(spec, ids)[: spec.limit]
     quarantined = ((row, entries.get(task_id)) for row in order if (task_id := ids[row]) is not None)
@@ -53,6 +55,6 @@ def _ordered(spec: SnapshotSpec, ids: Sequence[str | None]) -> list[int]:
     if nameless:
         raise TaskSourceError(
             f"benchmark {spec.name}: a seed orders tasks by their ids, and there is none in field {spec.fields.id!r} "
-            f"of {listed(nameless, ', ')}; name another field, or null to number the rows"
+            f"of {listed(nameless, ', ')} (rows count from 0); name another field, or null to number the rows"
         )
     return sorted(range(len(ids)), key=lambda row: (digest([spec.seed, ids[row]]), row))

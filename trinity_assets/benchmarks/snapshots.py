@@ -21,8 +21,9 @@ from trinity_assets.benchmarks.near_duplicates import near_duplicate_groups
 from trinity_assets.benchmarks.selection import Selection, select_rows
 from trinity_assets.benchmarks.sources import read_rows
 from trinity_assets.benchmarks.specs import ANSWER_KEY, CHOICE_KEYS, Quarantined, SnapshotSpec, prompt_fields
-from trinity_assets.errors import TaskSourceError, listed
+from trinity_assets.errors import TaskSourceError, alike, listed
 from trinity_assets.spec import canonical_json, digest
+from trinity_assets.texts import counted, printable, quoted
 
 TASKS_SCHEMA = pa.schema(
     {
@@ -42,13 +43,15 @@ GOLD_SCHEMA = pa.schema({"task_id": pa.string(), "payload": pa.string(), "gold_d
 class Snapshot:
     """The two tables of a benchmark, both in source order, and the data versions of what they decide.
 
-    ``quarantined`` lists what the catalog took out of the selection, in source order.
+    ``quarantined`` lists what the catalog took out of the selection, in source order; ``source_rows`` counts all rows
+    of the source.
     """
 
     tasks: pd.DataFrame
     gold: pd.DataFrame
     tasks_version: str
     gold_version: str
+    source_rows: int
     quarantined: tuple[Quarantined, ...] = ()
 
 
@@ -59,7 +62,7 @@ def take_snapshot(spec: SnapshotSpec, catalog_dir: Path) -> Snapshot:
         TaskSourceError: the source cannot be read, a field is missing, a question is empty, an id or a task repeats;
             every faulty row is named and none is dropped.
     """
-    rows = read_rows(spec.source, catalog_dir)
+    rows = read_rows(spec.source, catalog_dir, _asked_fields(spec) | _named_fields(spec))
     if not rows:
         raise TaskSourceError(f"benchmark {spec.name}: the source holds no rows")
     ids = [_task_id(spec, row, number) for number, row in enumerate(rows)]
@@ -84,6 +87,7 @@ def take_snapshot(spec: SnapshotSpec, catalog_dir: Path) -> Snapshot:
         gold,
         tasks_version=digest(tasks[decided].values.tolist()),
         gold_version=digest(gold[["task_id", "gold_digest"]].values.tolist()),
+        source_rows=len(rows),
         quarantined=tuple(selection.quarantined[number] for number in sorted(selection.quarantined)),
     )
 
@@ -153,52 +157,66 @@ def _read_row(spec: SnapshotSpec, row: Row) -> _ReadRow:
     )
 
 
+def _asked_fields(spec: SnapshotSpec) -> set[str]:
+    """The row fields whose values are kept as they are."""
+    mapping = spec.fields
+    shown = prompt_fields(spec.prompt) - {"question"}
+    return {mapping.question, *mapping.gold.values(), *mapping.choice_fields, *shown}
+
+
+def _named_fields(spec: SnapshotSpec) -> set[str]:
+    """The row fields whose values are kept as texts."""
+    return {field for field in (spec.fields.id, spec.fields.category) if field}
+
+
 def _unfit_fields(spec: SnapshotSpec, row: Row) -> list[str]:
     """What of the fields of ``row`` is missing or cannot be kept, or an empty question."""
-    mapping = spec.fields
-    kept = {
-        mapping.question,
-        *mapping.gold.values(),
-        *mapping.choice_fields,
-        *(prompt_fields(spec.prompt) - {"question"}),
-    }
-    named = {field for field in (mapping.id, mapping.category) if field}
-    absent = sorted(field for field in kept | named if row.get(field) is None)
-    if absent:
-        return [f"no field {', '.join(map(repr, absent))} (it has {', '.join(sorted(row))})"]
+    kept, named = _asked_fields(spec), _named_fields(spec)
+    problems = []
+    if absent := sorted(field for field in kept | named if field not in row):
+        has = ", ".join(printable(name) for name in sorted(row)) or "none"
+        problems.append(f"no field {_names(absent)} (it has {has}); say which is which under fields")
+    if null := sorted(field for field in kept | named if field in row and row[field] is None):
+        problems.append(f"nothing in field {_names(null)}")
+    if problems:
+        return problems
     values = {field: row[field] for field in kept} | {field: str(row[field]) for field in named - kept}
     problems = [
         f"field {field!r} cannot be kept as JSON: {problem}"
         for field, value in sorted(values.items())
         if (problem := _json_problem(value))
     ]
-    question = row[mapping.question]
+    question = row[spec.fields.question]
     if not isinstance(question, str) or not question.strip():
-        problems.append(f"the question in field {mapping.question!r} is empty or not text")
+        problems.append(f"the question in field {spec.fields.question!r} is empty or not text")
     return problems
+
+
+def _names(fields: Sequence[str]) -> str:
+    return ", ".join(map(repr, fields))
 
 
 def _refuse_faults(
     spec: SnapshotSpec, ids: Sequence[str | None], kept: Sequence[int], read: Mapping[int, _ReadRow]
 ) -> None:
     """Raise for what is wrong with ``kept`` rows, alone or beside each other."""
-    faults: dict[int, list[str]] = {}
+    faults: list[tuple[str, str]] = []
     row_of_id: dict[str, int] = {}
     row_of_task: dict[str, int] = {}
     for number in kept:
-        found = [f"row {number}: {problem}" for problem in read[number].problems]
+        found = list(read[number].problems)
         task_id = ids[number]
         if task_id is not None and (earlier := row_of_id.setdefault(task_id, number)) != number:
-            found.append(f"row {number}: the id {task_id!r} was already used by row {earlier}")
+            found.append(f"the id {quoted(task_id)} was already used by row {earlier}")
         if not found and (earlier := row_of_task.setdefault(read[number].task_digest, number)) != number:
-            same = f"row {number} asks the same as row {earlier}"
-            found.append(f"{same}; quarantine one of them or correct the source")
-        if found:
-            faults[number] = found
+            found.append(f"it asks the same as row {earlier}; quarantine one of them or correct the source")
+        faults += [(f"row {number}", problem) for problem in found]
     if faults:
-        lines = [line for found in faults.values() for line in found]
+        number = len({place for place, _ in faults})
+        are_none = "is no task" if number == 1 else "are not tasks"
         raise TaskSourceError(
-            f"benchmark {spec.name}: {len(faults)} of {len(kept)} rows are not tasks:\n  " + listed(lines, "\n  ")
+            f"benchmark {spec.name}: {number} of {counted(len(kept), 'row')} {are_none}"
+            " (rows count from 0):\n  " + listed(alike(faults, "row"), "\n  ")
         )
 
 

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trinity_assets.benchmarks.formats import Row, parse_rows
+from trinity_assets.benchmarks.formats import Needed, Row, parse_rows
 from trinity_assets.benchmarks.procedural import generated_rows, generator_version
 from trinity_assets.benchmarks.specs import FileSource, HuggingFaceSource, PackageSource, ProceduralSource, TaskSource
 from trinity_assets.errors import DistributionError, TaskSourceError
@@ -22,14 +23,16 @@ MISSING = "missing"
 """The version of a source that cannot be read here: definitions still load, and the snapshot says what is wrong."""
 
 
-def read_rows(source: TaskSource, catalog_dir: Path) -> list[Row]:
+def read_rows(source: TaskSource, catalog_dir: Path, needed: Needed = None) -> list[Row]:
     """Every row of a source, in its order.
+
+    ``needed`` are the fields that are looked at, None for all of them: another one that cannot be read is no fault.
 
     Raises:
         TaskSourceError: the source cannot be reached, is another than its pinned sha256, or holds rows that cannot be
             read, which are named.
     """
-    return _READERS[type(source)].read(source, catalog_dir)
+    return _READERS[type(source)].read(source, catalog_dir, needed)
 
 
 def source_version(source: TaskSource, catalog_dir: Path) -> str:
@@ -50,9 +53,11 @@ def _file_version(source: FileSource, catalog_dir: Path) -> str:
 def _local_version(source: FileSource | PackageSource, catalog_dir: Path) -> str:
     try:
         path = _local_path(source, catalog_dir)
-        stat = path.stat()
-        return _unchanged_file_sha256(path, stat.st_mtime_ns, stat.st_size)
-    except (TaskSourceError, OSError):
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait for its other end
+            return MISSING
+        return _unchanged_file_sha256(path, found.st_mtime_ns, found.st_size)
+    except (TaskSourceError, OSError, ValueError):
         return MISSING
 
 
@@ -70,7 +75,7 @@ def _local_path(source: FileSource | PackageSource, catalog_dir: Path) -> Path:
         raise TaskSourceError(str(error)) from None
 
 
-def _read_file(source: FileSource, catalog_dir: Path) -> list[Row]:
+def _read_file(source: FileSource, catalog_dir: Path, needed: Needed) -> list[Row]:
     where = source.path if source.is_url else str(_local_path(source, catalog_dir))
     data = _fetched(source.path) if source.is_url else _read_local(Path(where))
     if source.sha256 is not None:
@@ -80,20 +85,22 @@ def _read_file(source: FileSource, catalog_dir: Path) -> list[Row]:
                 f"{where} is not the file that the catalog pins: found sha256 {found}, expected {source.sha256}. "
                 "Fetch the right file, or pin the new one if its change is meant"
             )
-    return parse_rows(data, source.path, where)
+    return parse_rows(data, source.path, where, needed)
 
 
-def _read_package(source: PackageSource, catalog_dir: Path) -> list[Row]:
+def _read_package(source: PackageSource, catalog_dir: Path, needed: Needed) -> list[Row]:
     path = _local_path(source, catalog_dir)
-    return parse_rows(_read_local(path), source.path, str(path))
+    return parse_rows(_read_local(path), source.path, str(path), needed)
 
 
 def _read_local(path: Path) -> bytes:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise TaskSourceError(f"{path} is a directory, a pipe or a device; give a regular file")
         return path.read_bytes()
     except FileNotFoundError:
         raise TaskSourceError(f"there is no file {path}") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
         raise TaskSourceError(f"cannot read {path}: {error}") from error
 
 
@@ -113,7 +120,7 @@ def _fetched(url: str) -> bytes:
     return data
 
 
-def _read_huggingface(source: HuggingFaceSource, _catalog_dir: Path) -> list[Row]:
+def _read_huggingface(source: HuggingFaceSource, _catalog_dir: Path, _needed: Needed) -> list[Row]:
     import datasets
 
     try:
@@ -122,7 +129,8 @@ def _read_huggingface(source: HuggingFaceSource, _catalog_dir: Path) -> list[Row
         raise TaskSourceError(
             f"cannot load the data set {source.repo} (config {source.config}, split {source.split}, revision "
             f"{source.revision}): {_with_causes(error)}. If it is gated, accept its terms on the hub and set HF_TOKEN; "
-            "if this machine is offline, fill the hub's cache on one that is not and set HF_HOME to it"
+            "if this machine is offline, fill the hub's cache on one that is not, set HF_HOME to it, and "
+            "HF_HUB_OFFLINE=1, which looks nowhere else and does not wait for the hub"
         ) from error
     return [dict(row) for row in dataset]
 
@@ -138,9 +146,9 @@ def _with_causes(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class _Reader:
-    """One kind of source. ``read(source, catalog_dir)`` gives its rows, ``version(source, catalog_dir)`` their name."""
+    """One kind of source. ``version(source, catalog_dir)`` names what ``read(source, catalog_dir, needed)`` gives."""
 
-    read: Callable[[Any, Path], list[Row]]
+    read: Callable[[Any, Path, Needed], list[Row]]
     version: Callable[[Any, Path], str]
 
 
@@ -149,6 +157,6 @@ _READERS: dict[type, _Reader] = {
     PackageSource: _Reader(_read_package, _local_version),
     HuggingFaceSource: _Reader(_read_huggingface, lambda source, _: source.revision),
     ProceduralSource: _Reader(
-        lambda source, _: generated_rows(source), lambda _source, _: generator_version() or MISSING
+        lambda source, _catalog_dir, _needed: generated_rows(source), lambda _source, _: generator_version() or MISSING
     ),
 }

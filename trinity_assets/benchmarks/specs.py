@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
 from trinity_assets.benchmarks.formats import check_format, formats
-from trinity_assets.spec import Sha256, Slug, Spec
+from trinity_assets.spec import NonEmpty, Revision, Sha256, Slug, Spec
 
 SNAPSHOT_VERSION = 2
 """The version of the code that takes snapshots: raise it when equal sources would give other tables."""
@@ -72,7 +72,7 @@ class PackageSource(Spec):
     """Tasks in a file inside an installed distribution, in any of the formats of a file source."""
 
     kind: Literal["package"]
-    package: str
+    package: NonEmpty
     path: Annotated[str, _Formatted, Field(description=_ENDINGS)]
 
 
@@ -80,10 +80,10 @@ class HuggingFaceSource(Spec):
     """Tasks in a data set of the Hugging Face hub, at a pinned revision."""
 
     kind: Literal["huggingface"]
-    repo: str
+    repo: NonEmpty
     config: str | None = None
-    split: str
-    revision: str
+    split: NonEmpty
+    revision: Revision
 
 
 class ProceduralSource(Spec):
@@ -94,7 +94,7 @@ class ProceduralSource(Spec):
     """
 
     kind: Literal["procedural"]
-    dataset: str
+    dataset: NonEmpty
     seed: int
     size: Annotated[int, Field(gt=0)]
     config: dict[str, JsonValue] = Field(default_factory=dict)
@@ -183,12 +183,13 @@ class SnapshotSpec(Spec):
     @classmethod
     def _placeholders_are_names(cls, prompt: str) -> str:
         try:
-            names = prompt_fields(prompt)
+            parts = [part for part in string.Formatter().parse(prompt) if part[1] is not None]
         except ValueError as error:
             raise ValueError(f"not a template: {error}; write a literal brace twice") from error
-        if not all(name.isidentifier() for name in names):
-            raise ValueError("every placeholder is {question} or {<name of a row field>}")
-        if not names:
+        # A conversion or a format applies to some values only, and a width may ask for a text of any size.
+        if not all(str(name).isidentifier() and not form and not conversion for _, name, form, conversion in parts):
+            raise ValueError("every placeholder is {question} or {<name of a row field>}, with nothing else in it")
+        if not parts:
             raise ValueError("the template shows the worker no field; {question} is missing")
         return prompt
 

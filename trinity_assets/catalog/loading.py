@@ -17,7 +17,8 @@ from trinity_assets.catalog.reading import Document, Fault, FieldPath, read_docu
 from trinity_assets.errors import CatalogError
 from trinity_assets.grading.specs import GradingSpec
 from trinity_assets.routing.specs import RouterTraining
-from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN
+from trinity_assets.spec import NOT_A_SLUG, SLUG_MAX_LENGTH, SLUG_PATTERN, worded
+from trinity_assets.texts import counted
 from trinity_assets.workers.specs import WorkerSpec
 
 # Each cell is two assets; Dagster's lineage view and its automation tick stay usable up to about 330 assets.
@@ -35,7 +36,7 @@ def load_catalog(directory: Path) -> Catalog:
     if catalog is None:
         faults = sorted(loader.faults, key=lambda fault: (str(fault.file), fault.line or 0))
         lines = "\n".join(f"  {fault}" for fault in faults)
-        raise CatalogError(f"the catalog {directory} has {len(faults)} faults:\n{lines}")
+        raise CatalogError(f"the catalog {directory} has {counted(len(faults), 'fault')}:\n{lines}")
     return catalog
 
 
@@ -79,24 +80,23 @@ class _Loader:
                 if not document.faults:
                     self._fault(file, (section,), "missing; expected a mapping of names to entries")
                 entries = {}
-            self._declared[section] = {str(name) for name in entries}
-            self._entries[section] = self._validated(file, section, entries, TypeAdapter(entry_type))
+            else:
+                self._declared[section] = {str(name) for name in entries}
+            self._entries[section] = self._validated(file, section, entries, entry_type)
 
-    def _validated(self, file: str, section: str, entries: dict[Any, Any], adapter: TypeAdapter[Any]) -> dict[str, Any]:
+    def _validated(self, file: str, section: str, entries: dict[Any, Any], entry_type: Any) -> dict[str, Any]:
         valid: dict[str, Any] = {}
         for name, entry in entries.items():
             path = (section, str(name))
             if not isinstance(name, str) or not re.fullmatch(SLUG_PATTERN, name) or len(name) > SLUG_MAX_LENGTH:
-                self._fault(
-                    file, path, f"not a name; allowed: a-z, 0-9 and _, a letter first, at most {SLUG_MAX_LENGTH}"
-                )
+                self._fault(file, path, NOT_A_SLUG)
                 continue
             given = {"name": name, **entry} if section in NAMED_BY_KEY and isinstance(entry, dict) else entry
             try:
-                valid[name] = adapter.validate_python(given)
+                valid[name] = TypeAdapter(entry_type).validate_python(given)
             except ValidationError as error:
-                for detail in error.errors(include_url=False, include_context=False):
-                    self._fault(file, (*path, *_written_path(detail["loc"], entry)), _problem(detail["msg"]))
+                for detail in error.errors(include_url=False):
+                    self._fault(file, (*path, *_written_path(detail["loc"], entry)), worded(detail, entry_type))
         return valid
 
     def _check_references(self) -> None:
@@ -120,8 +120,9 @@ class _Loader:
             self._check_benchmark(name, benchmark)
 
     def _check_name(self, file: str, path: FieldPath, name: str, section: str) -> None:
-        if name not in self._declared[section]:
-            self._fault(file, path, f"unknown {section[:-1]} {name!r}; declared: {_names(self._declared[section])}")
+        declared = self._declared.get(section)  # None: that section has a fault of its own
+        if declared is not None and name not in declared:
+            self._fault(file, path, f"unknown {section[:-1]} {name!r}; declared: {_names(declared)}")
 
     def _check_benchmark(self, name: str, entry: BenchmarkEntry) -> None:
         path = ("benchmarks", name)
@@ -152,8 +153,8 @@ class _Loader:
             try:
                 benchmarks[name] = _benchmark(name, entry)
             except ValidationError as error:
-                for detail in error.errors(include_url=False, include_context=False):
-                    self._fault("benchmarks.yaml", ("benchmarks", name, *detail["loc"]), _problem(detail["msg"]))
+                for detail in error.errors(include_url=False):
+                    self._fault("benchmarks.yaml", ("benchmarks", name, *detail["loc"]), worded(detail))
             else:
                 self._check_gold(name, benchmarks[name])
         if self.faults:
@@ -199,7 +200,7 @@ def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
     if entry.category is not None:
         written["category"] = entry.category
     fields = FieldMapping.model_validate((preset.fields.model_dump() if preset else {}) | written)
-    prompt = entry.prompt or (preset.prompt if preset else "{question}")
+    prompt = (preset.prompt if preset else "{question}") if entry.prompt is None else entry.prompt
     grader = entry.grader or (preset.grader if preset else None)
     snapshot = SnapshotSpec(
         name=name,
@@ -239,10 +240,6 @@ def _written_path(location: tuple[str | int, ...], entry: Any) -> FieldPath:
             path.append(part)
             value = value[part]
     return tuple(path)
-
-
-def _problem(message: str) -> str:
-    return message.removeprefix("Value error, ")
 
 
 def _names(names: Iterable[str]) -> str:

@@ -42,10 +42,23 @@ class Document:
         return Fault(self.file, path, line, problem)
 
 
+class _Loader(yaml.SafeLoader):
+    """A value that looks like another type and is none (``2026-13-01``, 5,000 digits) stays the text that it is."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, AttributeError):  # AttributeError: `!!timestamp` before what is no date
+            if not isinstance(node, yaml.ScalarNode):
+                raise
+            self.recursive_objects.pop(node, None)
+            return node.value
+
+
 def read_document(file: Path) -> Document:
     """Read one YAML file; what cannot be read becomes faults, never an exception."""
     try:
-        loader = yaml.SafeLoader(file.read_text(encoding="utf-8"))
+        loader = _Loader(file.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         # Constructing merges `<<` into the nodes, where a key that overrides a merged one looks declared twice.
         values = [] if node is None else list(_walk(node, ()))
@@ -58,6 +71,8 @@ def read_document(file: Path) -> Document:
         mark = getattr(error, "problem_mark", None)
         problem = f"not YAML: {getattr(error, 'problem', None) or error}"
         return Document(file, {}, [Fault(file, (), mark.line + 1 if mark else None, problem)])
+    except RecursionError:
+        return Document(file, {}, [Fault(file, (), None, "nested too deeply, or within itself")])
     document = Document(file, data)
     for path, value, repeated in values:
         document.lines.setdefault(path, value.start_mark.line + 1)

@@ -14,8 +14,9 @@ from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.verdicts import REASON_CHARACTERS, printable
+from trinity_assets.grading.verdicts import REASON_CHARACTERS
 from trinity_assets.spec import digest
+from trinity_assets.texts import printable
 
 if TYPE_CHECKING:
     import pandas as pd

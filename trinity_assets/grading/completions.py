@@ -12,17 +12,18 @@ from typing import Any
 import pandas as pd
 from pydantic import ValidationError
 
+from trinity_assets.benchmarks.formats import Row
 from trinity_assets.benchmarks.snapshots import take_snapshot
 from trinity_assets.benchmarks.sources import read_rows
 from trinity_assets.benchmarks.specs import FileSource, SnapshotSpec
-from trinity_assets.errors import CompletionsError
+from trinity_assets.errors import CompletionsError, alike, listed
 from trinity_assets.files import replaced_whole
 from trinity_assets.grading.solves import CARRIED, grade_answers
 from trinity_assets.grading.specs import GradingSpec
+from trinity_assets.texts import counted, encodable, printable, quoted
 from trinity_assets.workers.outcomes import Status
 
-NAMED = 10
-"""How many faulty rows or unknown tasks a message names."""
+_FIELDS = ("task_id", "completion")
 
 RESULT_COLUMNS = ["task_id", "sample", "category", "score", "status", "rule", "ambiguous", "reason"]
 
@@ -45,7 +46,7 @@ def read_completions(path: Path) -> pd.DataFrame:
     """Rows with ``task_id`` and ``completion`` of a file in any format of benchmark files; other columns are left out.
 
     Several completions of a task are its samples, in the order of the file. A completion that is null is kept as one:
-    the worker gave no answer.
+    the worker gave no answer. Half a surrogate pair is read as U+FFFD, as in answers that a worker gives.
 
     Raises:
         TaskSourceError: the file cannot be read.
@@ -53,30 +54,39 @@ def read_completions(path: Path) -> pd.DataFrame:
             rows are named.
     """
     try:
-        source = FileSource(kind="file", path=str(path.resolve()))
+        # By the name that was given: a link into a cache of blobs has the ending, and the blob has none.
+        source = FileSource(kind="file", path=str(path.absolute()))
     except ValidationError as error:
-        raise CompletionsError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
-    rows = read_rows(source, path.parent)
-    faults: list[str] = []
+        raise CompletionsError(error.errors()[0]["msg"]) from None
+    rows = read_rows(source, path.parent, _FIELDS)
+    faults: list[tuple[str, str]] = []
     seen: Counter[str] = Counter()
     read: list[tuple[str, int, str | None]] = []
     for number, row in enumerate(rows):
-        missing = [name for name in ("task_id", "completion") if name not in row]
-        if missing:
-            faults.append(f"row {number}: no field {', '.join(missing)} (it has {', '.join(sorted(row)) or 'none'})")
-        elif row["task_id"] is None or isinstance(row["task_id"], (dict, list)):
-            faults.append(f"row {number}: the task id is {row['task_id']!r}")
-        elif row["completion"] is not None and not isinstance(row["completion"], str):
-            faults.append(f"row {number}: the completion is no text but a {type(row['completion']).__name__}")
-        else:
-            task_id = str(row["task_id"])
-            read.append((task_id, seen[task_id], row["completion"]))
-            seen[task_id] += 1
+        if problem := _row_problem(row):
+            faults.append((f"row {number}", problem))
+            continue
+        task_id, completion = encodable(str(row["task_id"])), row["completion"]
+        read.append((task_id, seen[task_id], None if completion is None else encodable(completion)))
+        seen[task_id] += 1
     if faults:
-        raise CompletionsError(f"{path}: {len(faults)} rows are no completions:\n  " + _some(faults, "\n  "))
+        found = counted(len(faults), "row is no completion", "rows are no completions")
+        raise CompletionsError(f"{path}: {found} (rows count from 0):\n  " + listed(alike(faults, "row"), "\n  "))
     if not read:
         raise CompletionsError(f"{path} holds no rows; each needs a task_id and a completion")
     return pd.DataFrame(read, columns=["task_id", "sample", "completion"])
+
+
+def _row_problem(row: Row) -> str | None:
+    """Why ``row`` is no completion, None if it is one."""
+    if missing := [name for name in _FIELDS if name not in row]:
+        has = ", ".join(printable(name) for name in sorted(row)) or "none"
+        return f"no field {', '.join(missing)} (it has {has})"
+    if row["task_id"] is None or isinstance(row["task_id"], (dict, list)):
+        return f"the task id is {quoted(str(row['task_id']))}"
+    if row["completion"] is not None and not isinstance(row["completion"], str):
+        return f"the completion is no text but a {type(row['completion']).__name__}"
+    return None
 
 
 def grade_completions(
@@ -97,8 +107,9 @@ def grade_completions(
     unknown = [task for task in dict.fromkeys(completions["task_id"]) if task not in known]
     if unknown:
         raise CompletionsError(
-            f"{len(unknown)} task ids are not in the benchmark {snapshot.name}: {_some(unknown, ', ')}. "
-            f"Its {len(known)} ids look like {taken.tasks['task_id'].iloc[0]!r}"
+            f"{counted(len(unknown), 'task id is', 'task ids are')} not in the benchmark {snapshot.name}: "
+            f"{listed([printable(task) for task in unknown], ', ')}. "
+            f"Its {counted(len(known), 'id')} look like {quoted(taken.tasks['task_id'].iloc[0])}"
         )
     answers = completions.assign(
         text=completions["completion"],
@@ -151,8 +162,3 @@ _WRITERS: dict[str, Any] = {
     ".csv": lambda results, path: results.to_csv(path, index=False),
     ".parquet": lambda results, path: results.to_parquet(path, index=False),
 }
-
-
-def _some(items: list[str], between: str) -> str:
-    more = f"{between}and {len(items) - NAMED} more" if len(items) > NAMED else ""
-    return between.join(items[:NAMED]) + more

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from trinity_assets.grading.extraction import MAX_COMPLETION, Extraction
+from trinity_assets.texts import printable, quoted
 
 Payload = Mapping[str, Any]
 
 REASON_CHARACTERS = 300
 """Characters of a reason in a solve table."""
-QUOTED_CHARACTERS = 60
-"""Characters of an answer that a reason quotes."""
+
+brief = quoted
+"""How a reason quotes an answer."""
 
 
 @dataclass(frozen=True)
@@ -52,23 +54,3 @@ def nothing_found(found: Extraction) -> Verdict:
 def compared(solved: bool, found: Extraction, answer: str) -> Verdict:
     """The verdict on an answer that was found and compared with the gold."""
     return Verdict(float(solved), found.rule, found.ambiguous, "" if solved else f"answered {brief(answer)}")
-
-
-def brief(text: str) -> str:
-    """A quotation of at most ``QUOTED_CHARACTERS`` characters."""
-    return repr(_cut(text, QUOTED_CHARACTERS))
-
-
-def printable(text: str, limit: int) -> str:
-    """``text`` in one line of at most ``limit`` printable characters; what is not printable is spelled as an escape.
-
-    Lone surrogates cannot be written as UTF-8, and control characters act on the terminal that shows them.
-    """
-    # Twice the limit is enough to see that something is cut, however the white space folds.
-    text = " ".join(text[: 2 * limit].split())
-    text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return _cut(text, limit)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from trinity_assets.texts import encodable
 from trinity_assets.workers.redaction import redact
 
 
@@ -64,11 +65,7 @@ class Outcome:
         for name in ("text", "finish_reason", "model_returned", "error"):
             value = getattr(self, name)
             if isinstance(value, str):
-                object.__setattr__(self, name, _encodable(value))
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                object.__setattr__(self, name, encodable(value))
 
 
 @dataclass(frozen=True)

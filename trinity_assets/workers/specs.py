@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from trinity_assets.spec import Slug, Spec, digest
+from trinity_assets.spec import NonEmpty, Slug, Spec, digest
 
 PLACEHOLDER = "{prompt}"
 MAX_STOP_SEQUENCES = 4
@@ -103,8 +103,8 @@ class EmbeddedProvider(Spec):
 
     kind: Literal["embedded"] = "embedded"
     name: Slug
-    package: str = Field(description="The distribution that ships the file, as pip names it.")
-    file: str
+    package: NonEmpty = Field(description="The distribution that ships the file, as pip names it.")
+    file: NonEmpty
     slots: int = Field(default=4, gt=0)
     threads: int = Field(default=1, gt=0)
     context: int = Field(default=2048, gt=0)

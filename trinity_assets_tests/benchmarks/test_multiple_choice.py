@@ -30,7 +30,7 @@ def faults(directory: Path, rows: list[dict[str, Any]], choices: Any = "choices"
     with pytest.raises(TaskSourceError) as caught:
         snapshot(directory, rows, choices)
     header, *lines = str(caught.value).splitlines()
-    assert header == f"benchmark b: {len(lines)} of {len(rows)} rows are not tasks:"
+    assert header == f"benchmark b: 1 of {len(rows)} row{'s' * (len(rows) > 1)} is no task (rows count from 0):"
     return [line.strip() for line in lines]
 
 
@@ -68,7 +68,7 @@ def test_the_same_question_with_other_options_is_another_task(tmp_path: Path) ->
     rows = [{"choices": PLANETS, "answer": 1}, {"choices": PLANETS[::-1], "answer": 1}]
     assert snapshot(tmp_path, rows).tasks["task_digest"].nunique() == 2
     assert faults(tmp_path, [rows[0], rows[0] | {"answer": 2}]) == [
-        "row 1 asks the same as row 0; quarantine one of them or correct the source"
+        "row 1: it asks the same as row 0; quarantine one of them or correct the source"
     ]
 
 
@@ -111,7 +111,7 @@ def test_an_option_decides_both_tables_and_the_answer_gold_alone(tmp_path: Path)
         ({"choices": {"text": PLANETS, "label": ["A", "B"]}}, "do not give each of 3 options its own: ['A', 'B']"),
         ({"choices": {"text": PLANETS, "label": ["A", "B", "B"]}}, "do not give each of 3 options its own"),
         ({"choices": {"text": PLANETS, "label": [1, 2, 3]}}, "the labels in field 'choices' are not a list of texts"),
-        ({"choices": None}, "no field 'choices' (it has answer, choices, id, question)"),
+        ({"choices": None}, "nothing in field 'choices'"),
     ],
 )
 def test_options_and_answers_that_fit_nothing_are_faults_of_their_row(
@@ -126,7 +126,7 @@ def test_options_and_answers_that_fit_nothing_are_faults_of_their_row(
 
 def test_an_absent_column_of_options_is_named(tmp_path: Path) -> None:
     assert faults(tmp_path, [{"A": "x", "answer": "A"}], ["A", "B"]) == [
-        "row 0: no field 'B' (it has A, answer, id, question)"
+        "row 0: no field 'B' (it has A, answer, id, question); say which is which under fields"
     ]
 
 

@@ -88,7 +88,9 @@ def test_rows_without_a_name_are_sampled_by_their_number(tmp_path: Path) -> None
 def test_a_seed_cannot_order_rows_that_have_no_id(tmp_path: Path) -> None:
     write(tmp_path, [*rows(3), {"question": "Q?", "answer": "1"}])
     assert len(take_snapshot(spec(limit=3), tmp_path).tasks) == 3
-    with pytest.raises(TaskSourceError, match=r"there is none in field 'id' of row 3; name another field, or null"):
+    with pytest.raises(
+        TaskSourceError, match=r"there is none in field 'id' of row 3 .rows count from 0.; name another field, or null"
+    ):
         take_snapshot(spec(limit=3, seed=1), tmp_path)
 
 
@@ -183,8 +185,8 @@ def test_exact_duplicates_name_both_rows(tmp_path: Path) -> None:
     with pytest.raises(TaskSourceError) as caught:
         take_snapshot(spec(), tmp_path)
     assert str(caught.value) == (
-        "benchmark b: 1 of 5 rows are not tasks:\n"
-        "  row 4 asks the same as row 2; quarantine one of them or correct the source"
+        "benchmark b: 1 of 5 rows is no task (rows count from 0):\n"
+        "  row 4: it asks the same as row 2; quarantine one of them or correct the source"
     )
     assert len(take_snapshot(spec(limit=4), tmp_path).tasks) == 4
     assert len(take_snapshot(spec(quarantine=quarantine("again")), tmp_path).tasks) == 4
@@ -194,5 +196,19 @@ def test_exact_duplicates_name_both_rows(tmp_path: Path) -> None:
 def test_the_same_question_with_another_shown_field_is_another_task(tmp_path: Path) -> None:
     write(tmp_path, [{"id": n, "question": "Who?", "answer": "x", "hint": str(n)} for n in range(2)])
     assert len(take_snapshot(spec(prompt="{question} {hint}"), tmp_path).tasks) == 2
-    with pytest.raises(TaskSourceError, match="row 1 asks the same as row 0"):
+    with pytest.raises(TaskSourceError, match="row 1: it asks the same as row 0"):
         take_snapshot(spec(), tmp_path)
+
+
+def test_an_unknown_id_of_the_quarantine_is_told_what_ids_look_like(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"question": "Who?", "answer": "me"}\n')
+    spec = SnapshotSpec.model_validate(
+        {
+            "name": "b",
+            "source": {"kind": "file", "path": "t.jsonl"},
+            "fields": {"id": None},
+            "quarantine": [{"id": 0, "reason": "wrong", "date": "2026-01-01"}],
+        }
+    )
+    with pytest.raises(TaskSourceError, match="has: '0'; correct or remove them; its ids look like 'b/0'"):
+        take_snapshot(spec, tmp_path)

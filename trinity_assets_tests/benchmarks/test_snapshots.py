@@ -124,8 +124,8 @@ def test_a_value_that_is_not_json_is_a_fault_of_its_row(
     field: str, value: object, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [ROWS[0], ROWS[1] | {field: value}, ROWS[2] | {"unused": float("nan")}]
-    monkeypatch.setattr(snapshots, "read_rows", lambda source, directory: rows)
-    with pytest.raises(TaskSourceError, match="1 of 3 rows are not tasks") as caught:
+    monkeypatch.setattr(snapshots, "read_rows", lambda source, directory, needed: rows)
+    with pytest.raises(TaskSourceError, match="1 of 3 rows is no task") as caught:
         take_snapshot(spec(), tmp_path)
     assert f"row 1: field {field!r} cannot be kept as JSON: " in str(caught.value)
     assert problem in str(caught.value)
@@ -133,7 +133,7 @@ def test_a_value_that_is_not_json_is_a_fault_of_its_row(
 
 def test_a_date_may_name_a_category(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [ROWS[0] | {"category": datetime.date(2024, 1, 31)}]
-    monkeypatch.setattr(snapshots, "read_rows", lambda source, directory: rows)
+    monkeypatch.setattr(snapshots, "read_rows", lambda source, directory, needed: rows)
     assert take_snapshot(spec(), tmp_path).tasks["category"].tolist() == ["2024-01-31"]
 
 
@@ -156,7 +156,7 @@ def test_rows_are_counted_and_not_their_faults(tmp_path: Path) -> None:
     with pytest.raises(TaskSourceError) as caught:
         take_snapshot(spec(), tmp_path)
     header, *lines = str(caught.value).splitlines()
-    assert header == "benchmark bench: 1 of 2 rows are not tasks:"
+    assert header == "benchmark bench: 1 of 2 rows is no task (rows count from 0):"
     assert [line.strip()[:20] for line in lines] == [
         "row 1: field 'answer",
         "row 1: field 'hint' ",
@@ -214,3 +214,28 @@ def test_a_line_that_no_parser_takes_is_named(tmp_path: Path, line: str) -> None
     (tmp_path / "tasks.jsonl").write_text(f'{{"id": 1}}\n{line}\n')
     with pytest.raises(TaskSourceError, match=r"line 2: "):
         read_rows(FileSource(kind="file", path="tasks.jsonl"), tmp_path)
+
+
+def test_the_same_fault_of_many_rows_is_told_once(tmp_path: Path) -> None:
+    rows = [{"id": str(number), "q": f"What is {number}?"} for number in range(5)] + [ROWS[0] | {"hint": None}]
+    write(tmp_path, rows)
+    with pytest.raises(TaskSourceError) as caught:
+        take_snapshot(spec(), tmp_path)
+    assert str(caught.value) == (
+        "benchmark bench: 6 of 6 rows are not tasks (rows count from 0):\n"
+        "  row 0: no field 'answer', 'category', 'hint', 'question' (it has id, q); say which is which under fields "
+        "(and 4 rows more like it)\n"
+        "  row 5: nothing in field 'hint'"
+    )
+
+
+def test_a_long_or_hostile_id_is_quoted_in_part_and_printable(tmp_path: Path) -> None:
+    write(tmp_path, [ROWS[0] | {"id": "\x1b[2J" + "x" * 100}, ROWS[1] | {"id": "\x1b[2J" + "x" * 100}])
+    with pytest.raises(TaskSourceError) as caught:
+        take_snapshot(spec(), tmp_path)
+    assert f"row 1: the id '\\x1b[2J{'x' * 53}...' was already used by row 0" in str(caught.value)
+
+
+def test_a_snapshot_counts_the_rows_of_its_source(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
+    assert take_snapshot(spec(limit=2), tmp_path).source_rows == 3

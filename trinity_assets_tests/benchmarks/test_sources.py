@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import http.server
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from trinity_assets.benchmarks import formats
 from trinity_assets.benchmarks.sources import read_rows, source_version
 from trinity_assets.benchmarks.specs import FileSource, HuggingFaceSource, PackageSource, TaskSource
 from trinity_assets.errors import TaskSourceError
@@ -106,7 +108,7 @@ def test_a_url_that_logs_somebody_in_is_refused_without_being_quoted(url: str, f
     with pytest.raises(ValidationError) as caught:
         file(url)
     (error,) = caught.value.errors(include_input=False)
-    assert error["msg"].removeprefix("Value error, ") == (
+    assert error["msg"] == (
         f"the URL holds {found}, which would be written into every artifact; leave it out and give the credentials by "
         "environment, or give the path of a local copy"
     )
@@ -303,3 +305,45 @@ def test_a_hub_that_cannot_be_reached_says_what_to_set(tmp_path: Path, monkeypat
 def test_a_hub_source_needs_a_revision() -> None:
     with pytest.raises(ValidationError, match="revision"):
         HuggingFaceSource.model_validate({"kind": "huggingface", "repo": "owner/set", "split": "test"})
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pa.array([2**62], pa.timestamp("us")),
+        pa.array([0], pa.timestamp("us", tz="Nowhere/Bad")),
+        pa.array([b"\xff\xfe"]).view(pa.string()),
+    ],
+    ids=["a date beyond any year", "an unknown time zone", "not UTF-8"],
+)
+def test_a_parquet_column_that_cannot_be_read_is_a_fault_where_it_is_needed(tmp_path: Path, odd: pa.Array) -> None:
+    pq.write_table(pa.table({"id": ["a"], "odd": odd}), tmp_path / "tasks.parquet")
+    with pytest.raises(TaskSourceError, match=r"cannot read the column 'odd' of .*tasks\.parquet: \w+: "):
+        read_rows(file("tasks.parquet"), tmp_path)
+    with pytest.raises(TaskSourceError, match="cannot read the column 'odd'"):
+        read_rows(file("tasks.parquet"), tmp_path, {"id", "odd"})
+    assert read_rows(file("tasks.parquet"), tmp_path, {"id"}) == [{"id": "a", "odd": None}]
+
+
+def test_no_more_is_unpacked_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = FILES["tasks.jsonl"]
+    (tmp_path / "tasks.jsonl.gz").write_bytes(gzip.compress(data))
+    monkeypatch.setattr(formats, "UNPACKED_BYTES", len(data))
+    assert read_rows(file("tasks.jsonl.gz"), tmp_path) == ROWS
+    monkeypatch.setattr(formats, "UNPACKED_BYTES", len(data) - 1)
+    with pytest.raises(TaskSourceError, match=f"holds more than {len(data) - 1} bytes when unpacked"):
+        read_rows(file("tasks.jsonl.gz"), tmp_path)
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "directory.jsonl").mkdir()
+    for name in ("pipe.jsonl", "directory.jsonl"):
+        assert source_version(file(name), tmp_path) == "missing"
+        with pytest.raises(TaskSourceError, match=f"{name} is a directory, a pipe or a device; give a regular file"):
+            read_rows(file(name), tmp_path)
+    (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
+    for name in ("loop.jsonl", "null\0.jsonl"):
+        assert source_version(file(name), tmp_path) == "missing"
+        with pytest.raises(TaskSourceError, match="cannot read "):
+            read_rows(file(name), tmp_path)

@@ -46,7 +46,7 @@ def faults(directory: Path) -> list[str]:
     with pytest.raises(CatalogError) as caught:
         load_catalog(directory)
     header, *lines = str(caught.value).splitlines()
-    assert f"{directory} has {len(lines)} faults" in header
+    assert f"{directory} has {len(lines)} fault{'s' if len(lines) > 1 else ''}:" in header
     return [line.strip().removeprefix(f"{directory}/") for line in lines]
 
 
@@ -88,8 +88,8 @@ def test_faults_of_all_files_are_told_together(offline: Path, edit: Edit) -> Non
     edit("benchmarks.yaml", "path: starter.jsonl", "path: absent.jsonl")
     found = "\n".join(faults(offline))
     assert "workers.smollm2_direct.sampling.max_token: unknown field; allowed: temperature, max_tokens" in found
-    assert "workers.smollm2_direct.sampling.max_tokens: Field required" in found
-    assert "providers.yaml:8: providers.local.slots: Input should be a valid integer" in found
+    assert "workers.smollm2_direct.sampling.max_tokens: missing" in found
+    assert "providers.yaml:8: providers.local.slots: not a whole number" in found
     assert "routers.starter.pool: unknown pool 'nobody'; declared: starter" in found
     assert f"benchmarks.starter.source.path: no file {offline / 'absent.jsonl'}" in found
 
@@ -127,7 +127,7 @@ def test_faults_of_all_files_are_told_together(offline: Path, edit: Edit) -> Non
             "providers.yaml",
             "kind: embedded",
             "kind: embeded",
-            "providers.local: Input tag 'embeded' found using 'kind'",
+            "providers.local: unknown kind 'embeded'; allowed: embedded, litellm",
         ),
         ("providers.yaml", "providers:", "providers: [", "providers.yaml:"),
         (
@@ -150,8 +150,8 @@ def test_faults_of_all_files_are_told_together(offline: Path, edit: Edit) -> Non
             "[starter, starter]",
             "routers.starter.benchmarks.1: 'starter' is listed already",
         ),
-        ("routers.yaml", "test: 0.4", "test: 1.4", "routers.starter.split.test: Input should be less than 1"),
-        ("benchmarks.yaml", "limit: 12", "limit: 0", "benchmarks.humaneval.limit: Input should be greater than 0"),
+        ("routers.yaml", "test: 0.4", "test: 1.4", "routers.starter.split.test: it has to be less than 1"),
+        ("benchmarks.yaml", "limit: 12", "limit: 0", "benchmarks.humaneval.limit: it has to be greater than 0"),
         (
             "benchmarks.yaml",
             "grader: {kind: exact}",
@@ -163,7 +163,7 @@ def test_faults_of_all_files_are_told_together(offline: Path, edit: Edit) -> Non
             "backbones.yaml",
             "dtype: float32",
             "dtype: float8",
-            "backbones.smollm2.dtype: Input should be 'float32' or 'bfloat16'",
+            "backbones.smollm2.dtype: unknown value 'float8'; allowed: float32 or bfloat16",
         ),
     ],
 )
@@ -258,3 +258,128 @@ def test_gold_that_a_grader_cannot_use_is_told_before_anything_is_asked(
         file.write(f"\n  mine: {entry}\n")
     with pytest.raises(CatalogError, match=re.escape(problem)):
         load_catalog(directory)
+
+
+SOURCE = "source: {kind: file, path: starter.jsonl}"
+EXACT = f"{SOURCE}, grader: {{kind: exact}}"
+
+
+@pytest.mark.parametrize(
+    ("section", "entry", "path", "problem"),
+    [
+        (
+            "benchmarks",
+            f"{{{SOURCE}, grader: number}}",
+            ".grader",
+            "expected a mapping such as {kind: number}; kinds: exact, number, python_function, choice, math, pro",
+        ),
+        (
+            "benchmarks",
+            f"{{{SOURCE}, grader: {{kind: exakt}}}}",
+            ".grader",
+            "unknown kind 'exakt'; allowed: exact, number, python_function, choice, math, procedural",
+        ),
+        (
+            "benchmarks",
+            "{source: {path: starter.jsonl}, grader: {kind: exact}}",
+            ".source",
+            "kind is missing; allowed: file, package, huggingface, procedural",
+        ),
+        (
+            "benchmarks",
+            f"{{{EXACT}, settlement: missing}}",
+            ".settlement",
+            "expected a mapping with no_answer, truncated, refused, context_exceeded",
+        ),
+        (
+            "benchmarks",
+            f"{{{EXACT}, fields: {{gold: solution}}}}",
+            ".fields.gold",
+            "expected a mapping, as in {answer: solution}",
+        ),
+        ("benchmarks", "{grader: {kind: exact}}", ".source", "missing"),
+        ("benchmarks", f"{{{EXACT}, limit: yes}}", ".limit", "a boolean where a number belongs"),
+        ("benchmarks", f"{{{EXACT}, limit: 1.5}}", ".limit", "not a whole number"),
+        ("benchmarks", f"{{{EXACT}, prompt: 5}}", ".prompt", "not a text; put it in quotes if it is meant as one"),
+        (
+            "benchmarks",
+            f"{{{SOURCE}, grader: {{kind: python_function, allow_unsandboxed: perhaps}}, preset: humaneval}}",
+            ".grader.allow_unsandboxed",
+            "neither true nor false",
+        ),
+        (
+            "benchmarks",
+            f"{{{EXACT}, quarantine: [{{id: a, reason: wrong, date: 2026-13-01}}]}}",
+            ".quarantine.0.date",
+            "not a date; write YYYY-MM-DD",
+        ),
+        ("benchmarks", f"{{{EXACT}, quarantine: a}}", ".quarantine", "expected a list, as in [first, second]"),
+        (
+            "benchmarks",
+            "{source: {kind: file, path: starter.jsonl, sha256: ABC}, grader: {kind: exact}}",
+            ".source.sha256",
+            "not a sha256: 64 lower-case hex digits",
+        ),
+        (
+            "benchmarks",
+            "{source: {kind: package, package: '', path: a.jsonl}, grader: {kind: exact}}",
+            ".source.package",
+            "empty",
+        ),
+        (
+            "benchmarks",
+            "{source: {kind: huggingface, repo: a/b, split: test, revision: main}, grader: {kind: exact}}",
+            ".source.revision",
+            "main is a branch, and a branch moves; give a commit or a tag",
+        ),
+        (
+            "backbones",
+            "{weights: {kind: huggingface, repo: a/b, revision: HEAD}}",
+            ".weights.revision",
+            "HEAD is a branch, and a branch moves; give a commit or a tag",
+        ),
+        ("backbones", "{weights: gguf}", ".weights", "expected a mapping such as {kind: package_gguf}; kinds: "),
+        ("providers", "text", "", "expected a mapping such as {kind: embedded}; kinds: embedded, litellm"),
+        (
+            "routers",
+            "{pool: Starter, benchmarks: [starter], backbone: smollm2, trainers: {ridge: {}}, export: ridge}",
+            ".pool",
+            "not a name; allowed: a-z, 0-9 and _, a letter first, at most 48",
+        ),
+        *(
+            (
+                "benchmarks",
+                f"{{{EXACT}, prompt: '{prompt}'}}",
+                ".prompt",
+                "every placeholder is {question} or {<name of a row field>}, with nothing else in it",
+            )
+            for prompt in ("{question:d}", "{question!z}", "{question!r:>{x}}", "{question:>999999999999}", "{0}")
+        ),
+        (
+            "benchmarks",
+            f"{{{EXACT}, prompt: ''}}",
+            ".prompt",
+            "the template shows the worker no field; {question} is missing",
+        ),
+    ],
+)
+def test_a_fault_is_worded_for_the_person_who_wrote_it(
+    offline: Path, section: str, entry: str, path: str, problem: str
+) -> None:
+    file = offline / f"{section}.yaml"
+    file.write_text(file.read_text().rstrip() + f"\n  mine: {entry}\n")
+    (found,) = faults(offline)
+    line = len(file.read_text().splitlines())
+    assert found.startswith(f"{section}.yaml:{line}: {section}.mine{path}: {problem}")
+
+
+def test_a_boolean_in_a_number_is_told_once(offline: Path, edit: Edit) -> None:
+    edit("routers.yaml", "test: 0.4", "test: 0.4, folds: true")
+    (found,) = faults(offline)
+    assert found.endswith("routers.starter.split.folds: a boolean where a number belongs")
+
+
+def test_a_file_that_cannot_be_read_makes_no_false_references(offline: Path) -> None:
+    (offline / "workers.yaml").write_text("workers: [\n")
+    (found,) = faults(offline)
+    assert found.startswith("workers.yaml:2: not YAML: ")

@@ -174,7 +174,7 @@ def test_a_file_that_does_not_fit_is_told_with_the_fields_that_it_has(
     with pytest.raises(TaskSourceError) as caught:
         taken(declare(write(tmp_path, [{"text": "Q?", "solution": "1"}]), preset=preset))
     assert "row 0: no field '" in str(caught.value)
-    assert str(caught.value).endswith("(it has solution, text)")
+    assert str(caught.value).endswith("(it has solution, text); say which is which under fields")
 
 
 def test_what_is_written_beside_a_preset_wins_field_by_field(declare: Declare, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_sample_and_quarantine_reach_the_snapshot(declare: Declare, tmp_path: Pa
     benchmark = declare(path, preset="gsm8k", seed=3, limit=4, quarantine=[entry])
     assert (benchmark.snapshot.seed, benchmark.snapshot.limit) == (3, 4)
     assert [one.reason for one in benchmark.snapshot.quarantine] == ["ambiguous"]
-    with pytest.raises(CatalogError, match=r"benchmarks\.b\.quarantine\.0\.reason: Field required"):
+    with pytest.raises(CatalogError, match=r"benchmarks\.b\.quarantine\.0\.reason: missing"):
         declare(path, preset="gsm8k", quarantine=[{"id": "b/3", "date": "2026-01-31"}])
 
 

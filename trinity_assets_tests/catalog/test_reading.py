@@ -53,3 +53,17 @@ def test_a_key_repeated_beside_a_merge_is_still_a_fault(tmp_path: Path) -> None:
 def test_an_empty_file_is_an_empty_mapping(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("# nothing\n")
     assert read_document(tmp_path / "empty.yaml") == Document(tmp_path / "empty.yaml", {})
+
+
+@pytest.mark.parametrize("value", ["2026-13-01", "!!int many", "!!timestamp soon", "0x_"])
+def test_what_only_looks_like_another_type_stays_text(tmp_path: Path, value: str) -> None:
+    (tmp_path / "odd.yaml").write_text(f"a: &a {value}\nb: *a\n")
+    document = read_document(tmp_path / "odd.yaml")
+    assert document.faults == []
+    assert document.data == dict.fromkeys("ab", value.rpartition(" ")[2])
+
+
+def test_what_is_nested_within_itself_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text("a: &a [*a]\n")
+    (fault,) = read_document(tmp_path / "odd.yaml").faults
+    assert fault.problem == "nested too deeply, or within itself"

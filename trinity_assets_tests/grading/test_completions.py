@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from trinity_assets.benchmarks.specs import FileSource, SnapshotSpec
@@ -77,7 +80,7 @@ def test_tasks_that_the_benchmark_does_not_have_are_named(tmp_path: Path, benchm
     with pytest.raises(CompletionsError) as caught:
         grade_completions(given, benchmark, GradingSpec(grader=ExactGrader(kind="exact")), tmp_path)
     assert str(caught.value) == (
-        "12 task ids are not in the benchmark sums: x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, and 2 more. "
+        "12 task ids are not in the benchmark sums: x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11. "
         "Its 4 ids look like '0'"
     )
 
@@ -95,7 +98,7 @@ def test_rows_that_are_no_completions_are_named(tmp_path: Path) -> None:
     assert str(caught.value).splitlines()[1:] == [
         "  row 1: no field completion (it has task_id)",
         "  row 2: no field task_id (it has completion)",
-        "  row 3: the task id is None",
+        "  row 3: the task id is 'None'",
         "  row 4: the completion is no text but a list",
     ]
 
@@ -155,3 +158,36 @@ def test_results_that_cannot_be_written_say_so(tmp_path: Path) -> None:
     (tmp_path / "results.csv").mkdir()
     with pytest.raises(CompletionsError, match="cannot write results"):
         write_results(results, tmp_path / "results.csv")
+
+
+def test_half_a_surrogate_pair_is_read_as_an_answer_would_be(tmp_path: Path, benchmark: SnapshotSpec) -> None:
+    (tmp_path / "c.jsonl").write_text(
+        '{"task_id": "0", "completion": "1 \\ud800"}\n{"task_id": "\\ud800", "completion": ""}\n'
+    )
+    read = read_completions(tmp_path / "c.jsonl")
+    assert read[["task_id", "completion"]].values.tolist() == [["0", "1 \ufffd"], ["\ufffd", ""]]
+    with pytest.raises(CompletionsError, match="1 task id is not in the benchmark sums: \ufffd"):
+        grade_completions(read, benchmark, GradingSpec(grader=ExactGrader(kind="exact")), tmp_path)
+    graded = grade_completions(read.head(1), benchmark, GradingSpec(grader=ExactGrader(kind="exact")), tmp_path)
+    write_results(graded.results, tmp_path / "results.jsonl")
+    assert json.loads((tmp_path / "results.jsonl").read_text())["task_id"] == "0"
+
+
+def test_a_link_is_read_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "abc123").write_text(lines([{"task_id": "a", "completion": "1"}]))
+    (tmp_path / "hub.jsonl").symlink_to("abc123")
+    assert read_completions(tmp_path / "hub.jsonl")["completion"].tolist() == ["1"]
+
+
+def test_a_column_that_nobody_needs_may_be_unreadable(tmp_path: Path) -> None:
+    far = pa.array([2**62], pa.timestamp("us"))
+    pq.write_table(pa.table({"task_id": ["a"], "completion": ["1"], "date": far}), tmp_path / "c.parquet")
+    assert read_completions(tmp_path / "c.parquet")["completion"].tolist() == ["1"]
+
+
+def test_escape_sequences_in_ids_and_fields_are_spelled_out(tmp_path: Path, benchmark: SnapshotSpec) -> None:
+    given = completions(tmp_path, [{"task_id": "\x1b[31mz", "completion": ""}])
+    with pytest.raises(CompletionsError, match=re.escape("in the benchmark sums: \\x1b[31mz. Its 4 ids")):
+        grade_completions(given, benchmark, GradingSpec(grader=ExactGrader(kind="exact")), tmp_path)
+    with pytest.raises(CompletionsError, match=re.escape("(it has \\x1b[31mz) (and 1 row more like it)")):
+        completions(tmp_path, [{"\x1b[31mz": "a"}, {"\x1b[31mz": "b"}])
