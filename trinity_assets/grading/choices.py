@@ -171,7 +171,8 @@ def extract_choice(text: str, options: LabelledOptions) -> Extraction:
         if readings := rule_readings(answer, options):
             rule, answered = readings[-1]
             return Extraction(answered, rule, len({other for _, other in readings}) > 1)
-    if label := options.labelled(_folded(answer)) or options.labelled(_folded(_IT_IS.sub("", answer, count=1))):
+    stated = answer[match.end() :] if (match := _IT_IS.match(answer)) else ""
+    if label := options.labelled(_folded(answer)) or options.labelled(_folded(stated)):
         return Extraction(label, "option_text")
     if any(_NO_OPTION.match(span) for _, span in placed_marked_spans(answer, _MARKER)):
         return Extraction(None, "no_choice", ambiguous=True)

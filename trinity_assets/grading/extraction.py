@@ -115,13 +115,14 @@ def _line_at(text: str, place: int, limit: int) -> str:
 
 # A backslash takes the character after it along, so that \{ opens nothing; some clients double the one of \boxed.
 _BRACE = re.compile(
-    r"(?P<boxed>\\{1,2}(?:boxed|fbox)[ \t]*\{)|(?P<bare>\\{1,2}boxed[ \t]+(?P<contents>[0-9A-Za-z]+))|\\.|[{}]",
+    r"(?P<boxed>\\{1,2}(?:boxed|fbox)[ \t]*\{)"
+    r"|(?P<bare>\\{1,2}boxed(?:[ \t]+|(?=[0-9]))(?P<contents>[0-9A-Za-z]+))|\\.|[{}]",
     re.DOTALL,
 )
 
 
 def boxed_spans(text: str) -> list[str]:
-    """The contents of each `\\boxed{}` that is closed and stands in no other, and of each `\\boxed 7`."""
+    """The contents of each `\\boxed{}` that is closed and stands in no other, of each `\\boxed 7` and `\\boxed7`."""
     return [span for _, span in placed_boxed_spans(text)]
 
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.costly_latex import MAX_DIGITS, refusal
+from trinity_assets.grading.costly_latex import MAX_DIGITS, MAX_LATEX, refusal
 from trinity_assets.grading.extraction import Extraction, answer_text, boxed_spans, marked_spans
 from trinity_assets.grading.numbers import extract_number
 from trinity_assets.grading.specs import MathGrader
@@ -110,7 +110,8 @@ def grade_math(_grader: MathGrader, completion: str, payload: Payload) -> Verdic
 
     Equal are: the same LaTeX up to spacing and text commands; the same exact number; and what math-verify calls equal,
     unless the brackets around a list, the base of a number or the case of a variable differ. Words (a gold of nothing
-    but text) are compared as words. Decimals are not rounded: 0.33 is not 1/3. As math-verify has it, units and
+    but text) are compared as words. Decimals are not rounded: 0.33 is not 1/3, and no digits are
+    \\sqrt{2}. An equation between two different numbers is wrong. As math-verify has it, units and
     degree signs count for nothing, and 50\\% equals both 50 and 0.5.
 
     Rules `refused_*`: SymPy is not asked about a text that is very long or deep or holds powers that it might evaluate
@@ -123,13 +124,60 @@ def grade_math(_grader: MathGrader, completion: str, payload: Payload) -> Verdic
     found = extract_math(completion)
     if found.value is None:
         return nothing_found(found)
-    equal_at_sight = {gold: _at_sight(gold, found.value) for gold in golds}
+    answer = _undressed(found.value)
+    pairs = [(gold := _undressed(accepted), _for(gold, answer)) for accepted in golds]
+    equal_at_sight = {pair: _at_sight(*pair) for pair in pairs}
     if any(equal_at_sight.values()):
         return compared(True, found, found.value)
-    open_golds = [gold for gold, equal in equal_at_sight.items() if equal is None]
-    if open_golds and (reason := refusal(found.value)):
+    open_pairs = [pair for pair, equal in equal_at_sight.items() if equal is None]
+    if open_pairs and (reason := refusal(answer)):
         return Verdict(0.0, f"refused_{reason}", found.ambiguous, f"SymPy is not asked about {brief(found.value)}")
-    return compared(any(_verified(gold, found.value) for gold in open_golds), found, found.value)
+    return compared(any(_verified(*pair) for pair in open_pairs), found, found.value)
+
+
+_LOOKS = re.compile(
+    r"\\(?:text)?color *\{[a-zA-Z!0-9]+\}|\\underline(?![a-zA-Z])"
+    r"|\\(?:tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|footnotesize|scriptsize)(?![a-zA-Z]) *"
+)
+_REPEATING = re.compile(r"(?<![\d.])(\d{1,15})\.(\d{0,15})\\(?:overline|bar) *\{(\d{1,15})\}")
+_INTRODUCED = re.compile(r"\\text *\{(?![^{}]*\bnot\b)[^{}]*\b(?:is|are|equals)[ :]*\}")
+_COUNTED = re.compile(
+    r"\\text *\{ *([-+]?\d[\d,]*(?:\.\d+)?)(?! *(?:or|and|to|not|hundred|thousand|[mbtr]+illion|dozen|percent)\b)"
+    r"[a-zA-Z ]*\}"
+)
+
+
+def _undressed(latex: str) -> str:
+    """LaTeX without colours, sizes and words around its value, and with commands for the signs that stand for them."""
+    if len(latex) > MAX_LATEX:
+        return latex
+    latex = _LOOKS.sub("", latex.replace("\u00b0", r"^\circ"))
+    latex = re.sub("\u221a *(?:\\{([^{}]*)\\}|\\(([^()]*)\\)|(\\w))", r"\\sqrt{\1\2\3}", latex)
+    latex = _REPEATING.sub(_fraction_of, latex).strip()
+    latex = latex[match.end() :] if (match := _INTRODUCED.match(latex)) else latex
+    latex = match[1] if (match := _COUNTED.fullmatch(latex.strip())) else latex
+    return match[1] if (match := re.fullmatch(r" *\{([^{}]*)\} *", latex)) else latex
+
+
+def _fraction_of(match: re.Match[str]) -> str:
+    """The fraction that a repeating decimal is."""
+    whole, once, again = match.groups()
+    value = Fraction(int(whole + once + again) - int(whole + once), 10 ** len(once) * (10 ** len(again) - 1))
+    return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+
+_AT_MOST = r"\s*(<|\\leq?(?:slant)?(?![a-z]))\s*"
+_BOUNDED = re.compile(rf"([^<>=]+?){_AT_MOST}[a-zA-Z]{_AT_MOST}([^<>=]+)")
+
+
+def _for(gold: str, answer: str) -> str:
+    """The answer as an interval where the gold is one and the answer says between which bounds a variable lies."""
+    if len(answer) > MAX_LATEX or _bracket_kind(plain_latex(gold)) not in ("[]", "[)", "(]", "()"):
+        return answer
+    match = _BOUNDED.fullmatch(answer.strip())
+    if match is None or "\\l" in match[1] + match[4]:
+        return answer
+    return f"{'(' if match[2] == '<' else '['}{match[1]},{match[4]}{')' if match[3] == '<' else ']'}"
 
 
 def read_golds(payload: Payload) -> list[str]:
@@ -154,6 +202,8 @@ def _at_sight(gold: str, answer: str) -> bool | None:
         return True
     if _is_words(gold):
         return _words(gold) == _words(answer)
+    if _contradicts_itself(plain_answer) or bool(_PRIMED.search(plain_answer)) != bool(_PRIMED.search(plain_gold)):
+        return False
     exact_gold, exact_answer = _exact(plain_gold), _exact(plain_answer)
     if exact_gold is not None and exact_answer is not None:
         return exact_gold == exact_answer
@@ -169,6 +219,15 @@ def plain_latex(latex: str) -> str:
     plain = _SPACING.sub("", latex.replace("{,}", ",").replace("\u2212", "-"))
     plain = re.sub(r"\\[dtc]frac", r"\\frac", _TEXT.sub(r"\1", plain))
     return plain.replace(r"\$", "").rstrip(".")
+
+
+_PRIMED = re.compile(r"\d(?:'|\^\{?\\prime)")
+
+
+def _contradicts_itself(plain: str) -> bool:
+    """Whether an equation says that two different numbers are one."""
+    sides = {value for side in plain.split("=") if (value := _exact(side)) is not None} if "=" in plain else set()
+    return len(sides) > 1
 
 
 def _is_words(latex: str) -> bool:
@@ -238,7 +297,9 @@ def _verified(gold: str, answer: str) -> bool:
     if not parsed_gold or not parsed_answer:
         return False
     equal = _math_verify().verify(parsed_gold, parsed_answer, float_rounding=_DECIMALS, timeout_seconds=None)
-    return equal and not _differ_minutely(parsed_gold[0], parsed_answer[0])
+    if not equal or _differ_minutely(parsed_gold[0], parsed_answer[0]):
+        return False
+    return not _is_rounded(parsed_gold[0], parsed_answer[0])
 
 
 def library_facts(_grader: MathGrader) -> dict[str, str]:
@@ -264,6 +325,25 @@ def _parsed(latex: str) -> list[Any]:
     spaced = re.sub(r"\\[()\[\]](?!\w)|(?<!\\)\$", " ", latex)
     parsed: list[Any] = library.parse(f"\\boxed{{{spaced}}}", boxed, fallback_mode="no_fallback", parsing_timeout=None)
     return parsed
+
+
+_DIGITS_OF_A_ROUNDED_NUMBER = 9
+"""Decimals with more significant digits stand for no irrational number; math-verify compares those to its 15."""
+
+
+def _is_rounded(gold: Any, answer: Any) -> bool:
+    """Whether an answer writes out digits of a number that the gold gives exactly, and of which they are not all."""
+    from sympy import Float, Rational  # type: ignore[import-untyped]
+
+    try:
+        floats = {number: Rational(str(number)) for number in answer.atoms(Float)}
+        if gold.atoms(Float) or all(
+            len(re.sub(r"e.*|[-.]", "", str(number)).strip("0")) <= _DIGITS_OF_A_ROUNDED_NUMBER for number in floats
+        ):
+            return False
+        return bool(gold != answer.xreplace(floats))
+    except AttributeError:  # not SymPy's
+        return False
 
 
 def _differ_minutely(gold: Any, answer: Any) -> bool:
