@@ -113,6 +113,22 @@ def _line_at(text: str, place: int, limit: int) -> str:
     return text[place : limit if end < 0 else end]
 
 
+_ANSWER_TAG = re.compile(r"<(/?)answer>")
+
+
+def tagged_spans(text: str) -> list[str]:
+    """The contents of each `<answer>...</answer>`, from the first opening one as reasoning-gym reads them."""
+    found = []
+    start: int | None = None
+    for match in _ANSWER_TAG.finditer(text):
+        if not match[1]:
+            start = match.end() if start is None else start
+        elif start is not None:
+            found.append(text[start : match.start()].strip())
+            start = None
+    return found
+
+
 # A backslash takes the character after it along, so that \{ opens nothing; some clients double the one of \boxed.
 _BRACE = re.compile(
     r"(?P<boxed>\\{1,2}(?:boxed|fbox)[ \t]*\{)"

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.extraction import Extraction, answer_text, marked_spans
+from trinity_assets.grading.extraction import Extraction, answer_text, marked_spans, tagged_spans
 from trinity_assets.grading.specs import ProceduralGrader
 from trinity_assets.grading.verdicts import Payload, Verdict, brief, nothing_found
-
-_ANSWER_TAG = re.compile(r"<(/?)answer>")
 
 
 def extract_tagged(text: str) -> Extraction:
@@ -30,25 +27,12 @@ def extract_tagged(text: str) -> Extraction:
     answer = answer_text(text)
     if isinstance(answer, Extraction):
         return answer
-    if tagged := _tagged(answer):
+    if tagged := tagged_spans(answer):
         return Extraction(tagged[-1], "answer_tag", len(set(tagged)) > 1)
     if marked := [span.strip(" \t*_`") for span in marked_spans(answer) if span.strip(" \t*_`")]:
         return Extraction(marked[-1], "answer_marker", len(set(marked)) > 1)
     lines = [line.strip() for line in answer.split("\n") if line.strip()]
     return Extraction(lines[-1], "last_line", len(lines) > 1)
-
-
-def _tagged(text: str) -> list[str]:
-    """The contents of each closed pair of tags, from the first opening one as reasoning-gym reads them."""
-    found = []
-    start: int | None = None
-    for match in _ANSWER_TAG.finditer(text):
-        if not match[1]:
-            start = match.end() if start is None else start
-        elif start is not None:
-            found.append(text[start : match.start()].strip())
-            start = None
-    return found
 
 
 def read_entry(payload: Payload) -> tuple[str, Mapping[str, Any]]:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from trinity_assets.grading.extraction import Extraction, answer_text, marked_spans
+from trinity_assets.grading.extraction import Extraction, answer_text, boxed_spans, marked_spans, tagged_spans
 
 _SHORT_WORDS = 4  # "Washington D.C." and "a baby dog" are whole answers; a clause with a verb rarely fits
 _YES_NO = re.compile(r"[\s*_\"']*(yes|no)\b(?=[*_\"']*(?:[,.!;:\n]|$|\s+[-\u2013\u2014]))", re.IGNORECASE)
@@ -16,32 +16,76 @@ _HEDGE = re.compile(
     r"^(?:(?:typically|usually|actually|indeed|simply|located|situated|called|in|on)\s+)+", re.IGNORECASE
 )
 _QUOTES = "\"'\u201c\u201d\u2018\u2019`"
+_LEAD = re.compile(
+    r"(?:(?:sure|certainly|absolutely|of course|okay|ok|well)[!,.:]+\s+)?"
+    r"(?:(?:it|that|this)(?:['\u2019]s|\s+is|\s+was)\s+)?",
+    re.IGNORECASE,
+)
+_RETRACTION = re.compile(
+    r"[-\u2013\u2014,;.(?!][ \t]*"
+    r"(?:no,?[ \t]+wait|wait,?[ \t]+no|wait|scratch that|correction|sorry|i mean|or rather|no,)"
+    r"[-,:;.!\u2013\u2014 \t]+(?=\w)",
+    re.IGNORECASE,
+)
+_ALTERNATIVE = re.compile(r"[ \t*_]*[,;(][ \t]*(?:or|maybe|possibly|perhaps)[ \t]", re.IGNORECASE)
+_SUBJECT = re.compile(r"(?:an?|the|it|this|that|there|he|she|they|we|i|what|which|who|one|so)\b", re.IGNORECASE)
+_LATEX_TEXT = re.compile(r"\\(?:text(?:bf|it|rm)?|mathrm|mathbf) *\{([^{}]*)\}|\$")
 
 
 def extract_short_answer(text: str) -> Extraction:
     """The word or short phrase that a completion answers.
 
-    The first rule that applies: `answer_marker` (what follows the last "answer is" / "answer:" on its line); `yes_no`
-    (the completion opens with yes or no and a pause); `whole` (a single line of at most four words); `copula` (first
-    sentence of the last line, what follows its last "is", "are", "called", "=" or ":"); `last_line`. All but `whole`
-    end with their clause or quotation and lose leading words that only hedge or place ("typically", "located in").
+    The first rule that applies: `boxed` (the last `\\boxed{}`); `answer_tag` (the last `<answer>`); `answer_marker`
+    (what follows the last "answer is" / "answer:" on its line); `yes_no` (the completion opens with yes or no and a
+    pause); `whole` (a single line of at most four words); `copula` (first sentence of the last line: what follows its
+    last "is", "are", "called", "=" or ":", or what stands before "is the"); `last_line`. All but `whole` end with their
+    clause or quotation and lose leading words that only hedge or place ("typically", "located in"). A marked answer
+    that is taken back counts as what replaces it; one that offers several is read as all of them.
     """
     answer = answer_text(text)
     if isinstance(answer, Extraction):
         return answer
-    marked = [value for span in marked_spans(answer) if (value := clause(span))]
-    if marked:
-        return Extraction(marked[-1], "answer_marker", len({normalize_short_answer(value) for value in marked}) > 1)
+    for rule, spans in (
+        ("boxed", [_LATEX_TEXT.sub(r"\1", span) for span in boxed_spans(answer)]),
+        ("answer_tag", tagged_spans(answer)),
+        ("answer_marker", marked_spans(answer)),
+    ):
+        marked = [value for span in spans if (value := _settled(span))]
+        if marked:
+            return Extraction(marked[-1], rule, len({normalize_short_answer(value) for value in marked}) > 1)
     if match := _YES_NO.match(answer):
         return Extraction(match[1], "yes_no")
     lines = [line.strip() for line in answer.split("\n") if line.strip()]
-    if len(lines) == 1 and len(lines[0].split()) <= _SHORT_WORDS and not _COPULA.search(lines[0]):
-        return Extraction(lines[0], "whole")
-    sentence = re.split(r"(?<=[.!?])\s", lines[-1], maxsplit=1)[0]
+    last = _LEAD.sub("", lines[-1], count=1) or lines[-1]
+    if len(lines) == 1 and len(last.split()) <= _SHORT_WORDS and not _COPULA.search(last):
+        return Extraction(last, "whole")
+    sentence = re.split(r"(?<=[.!?])\s", last, maxsplit=1)[0]
+    if subject := _described(sentence):
+        return Extraction(subject, "copula", ambiguous=True)
     tails = [value for span in marked_spans(sentence, _COPULA) if (value := clause(span))]
     if tails:
         return Extraction(tails[-1], "copula", len(tails) > 1)
-    return Extraction(clause(lines[-1]) or lines[-1], "last_line", ambiguous=True)
+    return Extraction(clause(last) or last, "last_line", ambiguous=True)
+
+
+def _settled(span: str) -> str:
+    """The answer of a marked span: its first clause, unless it is taken back or others are offered beside it."""
+    span = span[max((match.end() for match in _RETRACTION.finditer(span)), default=0) :]
+    first = clause(span)
+    items = span.strip(" \t*_.").split(",")
+    if len(items) > 2 and all(0 < len(re.sub(r"^\s*and\b", "", item).split()) <= 2 for item in items):
+        return span.strip(" \t*_.")
+    offers = first and _ALTERNATIVE.match(span, span.find(first) + len(first))
+    return span.strip(" \t*_.") if offers else first
+
+
+def _described(sentence: str) -> str:
+    """The name in "Paris is the capital of France"; empty where the sentence is not of that form."""
+    match = re.search(r"\s(?:is|was)\s+the\s", sentence)
+    if match is None or len(_COPULA.findall(sentence)) > 1:
+        return ""
+    name = sentence[: match.start()].strip(f" \t*_{_QUOTES}")
+    return name if len(name.split()) <= _SHORT_WORDS and not _SUBJECT.match(name) else ""
 
 
 def clause(span: str) -> str:
