@@ -2,13 +2,18 @@
 
 Some of its scorers evaluate an answer as Python, with and without SymPy. None is given an answer that does more there
 than spell a value or do arithmetic: whoever wrote the answer would otherwise run code in the process that grades.
+
+Some others give full marks to wrong answers, and are replaced or shown less of them: see ``_SOUND_SCORERS`` and
+``_FORMS``.
 """
 
 from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -50,8 +55,9 @@ def read_entry(payload: Payload) -> tuple[str, Mapping[str, Any]]:
 def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payload) -> Verdict:
     """The score of ``payload["dataset"]``'s scorer for the answer and ``payload["entry"]``, partial credit included.
 
-    Rule `refused_code`: the scorer would evaluate the answer, and it is more than a value or arithmetic; it scores 0,
-    as does an answer that makes the scorer fail although the entry's own answer does not.
+    Rules: `refused_code`, the scorer would evaluate the answer, and it is more than a value or arithmetic;
+    `refused_form`, the scorer would overlook what the answer says beside a solution. Both score 0, as does an answer
+    that makes the scorer fail although the entry's own answer does not.
 
     Raises:
         GraderError: reasoning-gym is not installed, has no such data set, or cannot score by this entry.
@@ -64,6 +70,9 @@ def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payloa
     if not _is_harmless(dataset, found.value):
         reason = f"{dataset} evaluates answers, and this is no plain value: {brief(found.value)}"
         return Verdict(0.0, "refused_code", found.ambiguous, reason)
+    if (form := _FORMS.get(dataset)) and not form.fullmatch(found.value):
+        reason = f"{dataset} overlooks what is no part of a solution, and here is more: {brief(found.value)}"
+        return Verdict(0.0, "refused_form", found.ambiguous, reason)
     try:
         score = _checked(scorer(found.value, dict(entry)))
     except Exception as error:  # a scorer may stumble over any text in any way
@@ -88,7 +97,7 @@ def library_facts(_grader: ProceduralGrader) -> dict[str, str]:
 
 @lru_cache(maxsize=128)
 def scorer_of(dataset: str) -> Scorer:
-    """The scorer of a data set of reasoning-gym.
+    """The scorer of a data set of reasoning-gym, or what stands in for it.
 
     Raises:
         GraderError: reasoning-gym is not installed, or has no such data set.
@@ -105,7 +114,7 @@ def scorer_of(dataset: str) -> Scorer:
         raise GraderError(
             f"reasoning-gym has no data set {dataset!r}; correct 'dataset' in the task's source"
         ) from error
-    return scorer
+    return _SOUND_SCORERS.get(dataset, scorer)
 
 
 def _checked(score: float) -> float:
@@ -130,6 +139,50 @@ def _demand_sound_entry(scorer: Scorer, dataset: str, entry: Mapping[str, Any]) 
             f"{dataset} cannot score its own answer by this entry ({type(error).__name__}: {error}); generate the "
             "benchmark's tasks anew"
         ) from error
+
+
+# --- scorers that overlook what is wrong ------------------------------------------------------------------------------
+
+_FORMS = {
+    "kakurasu": re.compile(r"[\d\s\[\],|]+"),
+    "survo": re.compile(r"[\d\s\[\],|]+"),
+    "quantum_lock": re.compile(r"(?:\b[A-Za-z]\b|->|[\u2192\s,\[\]])+"),
+    "time_intervals": re.compile(r"\s*[^\s-].*", re.DOTALL),
+    "sokoban": re.compile(r"[UDLRudlr\s,]+"),
+    "knights_knaves": re.compile(r"(?!.*\b(?:not|or|nor|neither|either|if)\b|.*n['\u2019]t\b).*", re.I | re.DOTALL),
+}
+"""Data sets whose scorers skip what is no part of a solution, "not" in front of it too, and all that an answer may be.
+
+Where the answer is a sentence, the words that deny or hedge it.
+"""
+
+
+def _same_truth(answer: str | None, entry: dict[str, Any]) -> float:
+    return float((answer or "").strip(" .").casefold() == str(entry["answer"]).casefold())
+
+
+def _same_probability(answer: str | None, entry: dict[str, Any]) -> float:
+    answer = (answer or "").strip()
+    if not re.fullmatch(r"\+?\d{0,40}\.?\d{1,40}(?:/0*[1-9]\d{0,40})?", answer) or ("." in answer and "/" in answer):
+        return 0.0
+    return float(abs(Fraction(answer) - Fraction(str(entry["answer"]))) <= Fraction(1, 10_000))
+
+
+def _same_number(answer: str | None, entry: dict[str, Any]) -> float:
+    text = (answer or "").replace(",", "")
+    numbers = {float(number) for number in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", text)}
+    hedged = re.search(r"\b(?:not|or|minus)\b", text, re.IGNORECASE)
+    return float(numbers == {float(entry["answer"])} and not hedged)
+
+
+_SOUND_SCORERS: Mapping[str, Scorer] = {
+    # Its own takes any text that is not empty for True, and the gold "False" as well.
+    "game_of_life_halting": _same_truth,
+    # Its own gives partial credit for digits in common, and "0" has all of its digits in common with "0.3125".
+    "coin_flip": _same_probability,
+    # Its own reads the first number in the text, and never its sign.
+    "gsm_symbolic": _same_number,
+}
 
 
 # --- answers that a scorer evaluates ----------------------------------------------------------------------------------

@@ -77,6 +77,48 @@ def test_every_data_set_scores_its_own_answers_as_it_does_itself() -> None:
 
 
 @needs_package
+@pytest.mark.parametrize(
+    ("dataset", "wrong"),
+    [
+        ("game_of_life_halting", "{other}"),
+        ("game_of_life_halting", "{answer} or 7"),
+        ("game_of_life_halting", "x"),
+        ("coin_flip", "0"),
+        ("coin_flip", "not {answer}"),
+        ("coin_flip", "1e999999999"),
+        ("coin_flip", "1/0"),
+        ("quantum_lock", "not {answer}"),
+        ("quantum_lock", "{answer} or 7"),
+        ("time_intervals", "-{answer}"),
+        ("gsm_symbolic", "-{answer}"),
+        ("gsm_symbolic", "not {answer}"),
+        ("gsm_symbolic", "{answer} or 7"),
+        ("sokoban", "not {answer}"),
+        ("knights_knaves", "not {answer}"),
+        ("knights_knaves", "{answer} or 7"),
+        ("survo", "not {answer}"),
+        ("kakurasu", "{answer} or 7"),
+    ],
+)
+def test_what_an_unsound_scorer_overlooks_is_wrong(dataset: str, wrong: str) -> None:
+    for number in range(3):
+        entry = entry_of(dataset, number)
+        payload = {"dataset": dataset, "entry": entry}
+        other = "True" if entry["answer"] == "False" else "False"
+        assert grade(PROCEDURAL, f"<answer>{entry['answer']}</answer>", payload).score == 1
+        answer = wrong.format(answer=entry["answer"], other=other)
+        assert grade(PROCEDURAL, f"<answer>{answer}</answer>", payload).score == 0
+
+
+@needs_package
+@pytest.mark.parametrize("form", ["{answer}", "{answer} dollars", "${answer}", "{answer}.0", "A total of {answer}."])
+def test_a_number_is_right_however_it_is_put(form: str) -> None:
+    entry = entry_of("gsm_symbolic")
+    answer = form.format(answer=entry["answer"])
+    assert grade(PROCEDURAL, f"<answer>{answer}</answer>", {"dataset": "gsm_symbolic", "entry": entry}).score == 1
+
+
+@needs_package
 def test_partial_credit_is_kept() -> None:
     entry = entry_of("spiral_matrix")
     as_list = str([int(number) for number in entry["answer"].split()])
