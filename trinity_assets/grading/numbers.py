@@ -112,8 +112,8 @@ def _hash_spans(text: str) -> list[str]:
 
 _NUMBER_LIKE = re.compile(r"[.\d][\d.,]*(?:e[+-]?\d+)?", re.IGNORECASE)
 _JOINED = re.compile(
-    r"[ \t)\]}]*+(?:[\^*\u00d7\u00f7/:+\u2013-]|x|\\(?:times|cdot|div)|(?:\\text\{)?[ \t]*or[ \t]*\}?)"
-    r"[ \t({\[]*+-?\.?\d"
+    r"[:\u2013-]\d"
+    r"|[ \t)\]}]*+(?:[\^*\u00d7\u00f7/+]|x|\\(?:times|cdot|div)|(?:\\text\{)?[ \t]*or[ \t]*\}?)[ \t({\[]*+-?\.?\d"
     r"|[)\]}]+!",
     re.IGNORECASE,
 )

@@ -144,6 +144,9 @@ def test_nested_and_unclosed_boxes() -> None:
         ("The answer is not 20 but 18.", "18"),
         ("Answer: 18 (not 20)", "18"),
         ("Answer: 18!", "18"),
+        ("Answer: 18 - 9 eggs at $2 each", "18"),
+        ("Answer: 18: 9 eggs at $2 each", "18"),
+        ("Answer: 18 (9 x 2)", "18"),
         ("She makes 18 dollars from 9 eggs per day.", "9"),
     ],
 )
