@@ -5,7 +5,7 @@ import builtins
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from trinity_assets.grading.code_fences import split_fences, unquoted, without_prompts
@@ -64,6 +64,7 @@ class _Search:
         self.prompt = prompt
         self.entry_point = entry_point
         self.definition = definition
+        self.mention = re.compile(rf"\b{re.escape(entry_point)}\b")
         unfenced, blocks = split_fences(unquoted(text))
         self.unfenced, *self.blocks = (self._at_column_0(without_prompts(part)) for part in (unfenced, *blocks))
         self.head = completed_prompt(prompt)
@@ -77,14 +78,14 @@ class _Search:
         unfenced, blocks = self.unfenced, self.blocks
         defining = [number for number, block in enumerate(blocks) if self.definition.search(block)]
         for number in reversed(defining):
-            if program := self._definition_program(blocks[number], self._defines, blocks[:number]):
+            if program := self._definition_program(blocks[number], self.definition, blocks[:number]):
                 return Extraction(program, "fenced", len({blocks[other].strip() for other in defining}) > 1)
-        if not _opens_indented(unfenced) and (program := self._definition_program(unfenced, self._defines)):
+        if not _opens_indented(unfenced) and (program := self._definition_program(unfenced, self.definition)):
             return Extraction(program, "unfenced")
         for number in reversed(range(len(blocks))):
-            if program := self._definition_program(blocks[number], self._binds, blocks[:number]):
+            if program := self._definition_program(blocks[number], self.mention, blocks[:number]):
                 return Extraction(program, "fenced")
-        if not _opens_indented(unfenced) and (program := self._definition_program(unfenced, self._binds)):
+        if not _opens_indented(unfenced) and (program := self._definition_program(unfenced, self.mention)):
             return Extraction(program, "unfenced")
         for text in (unfenced, *reversed(blocks)):
             if _opens_indented(text) and (program := self._body_program(text)):
@@ -97,12 +98,14 @@ class _Search:
             return Extraction(program, "body", ambiguous=True)
         return Extraction(None, "no_code")
 
-    def _defines(self, span: str) -> bool:
-        """Whether a function with the entry point's name is defined at column 0."""
-        return self.definition.search(span) is not None
+    def _is_defined(self, span: str, sign: re.Pattern[str]) -> bool:
+        """Whether a span that holds a `sign` defines the entry point.
 
-    def _binds(self, span: str) -> bool:
-        """Whether a statement of the module, be it inside an `if` or `try`, gives a value to the entry point's name."""
+        Its definition at column 0 does. A mention does where a statement of the module, be it inside an `if` or `try`,
+        gives the name a value.
+        """
+        if sign is self.definition or not sign.search(span):
+            return sign.search(span) is not None
         return self.entry_point in _bound_names(self.compiler.tree(span), imports=False)
 
     def _at_column_0(self, text: str) -> str:
@@ -114,23 +117,22 @@ class _Search:
         return flush if self.definition.search(flush) and not is_body else text
 
     def _definition_program(
-        self, text: str, defines: Callable[[str], bool] | None, above: list[str] | None = None
+        self, text: str, sign: re.Pattern[str] | None, above: list[str] | None = None
     ) -> str | None:
-        """The prompt and below it the longest span of `text` that compiles (and defines); the later definition wins.
+        """The prompt and below it the longest span of `text` that compiles; the later definition wins.
 
-        A span may start at any statement, so that prose above the code is skipped. What it uses of the blocks `above`
-        goes before it.
+        With a `sign`, the first such span that has it and defines the entry point. A span may start at any statement,
+        so that prose above the code is skipped. What it uses of the blocks `above` goes before it.
         """
-        name = re.compile(rf"\b{re.escape(self.entry_point)}\b")
         lines = text.split("\n")
-        last = max((number for number, line in enumerate(lines) if defines is None or name.search(line)), default=-1)
+        last = max((number for number, line in enumerate(lines) if sign is None or sign.search(line)), default=-1)
         start = 0
         while start <= last:  # no span from below the last definition holds one
             end = start
             if _STATEMENT.match(lines[start]):
                 end = self._longest_compilable("", lines, start)
                 span = _joined(lines[start:end])
-                if span.strip() and (defines is None or defines(span)):
+                if span.strip() and (sign is None or self._is_defined(span, sign)):
                     return _with_future_imports_first(self.head, self._used_of(above or [], span) + span)
             # A later statement of the same span would meet the same end.
             start = max(end, start + 1)
