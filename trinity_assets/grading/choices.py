@@ -48,7 +48,7 @@ class LabelledOptions:
     @cached_property
     def beside(self) -> re.Pattern[str]:
         """A label that is offered beside a first one: "or C", ", C", "? No, C"."""
-        listed = rf"{_LEAD}(?P<listed>{self.any_label})(?!\w)(?![ \t]+[a-z])"
+        listed = rf"{_LEAD}(?P<listed>{self.any_label})(?!\w)(?![)\]*_\"']*[ \t]+[a-z])"
         offered = rf"{_LEAD}(?P<offered>{self.any_label})(?!\w)"
         return re.compile(rf"[*_)\]}}\"'.\s]*+(?:[,;|+/?][ \t]*{listed}|{_OFFERING}{offered})")
 
@@ -218,7 +218,8 @@ _LEAD = (
 )
 _OFFERING = (
     r"(?:[,;(?.!/|+\u2013\u2014-]|[ \t])*+"
-    r"(?i:and|or|&|but[ \t]+also|maybe|perhaps|possibly|alternatively|equally|except|unless|no,|wait,|actually)"
+    r"(?i:and|or|&|but[ \t]+(?:also|maybe|perhaps|possibly)"
+    r"|maybe|perhaps|possibly|alternatively|equally|except|unless|no,|wait,|actually)"
     r"(?:[,;:(]|[ \t]|\b(?i:or|maybe|perhaps|possibly|even|also|equally|alternatively|either|when|if|for|rather|it"
     r"|is|could|be)\b)*+"
 )
