@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import SelectionError, TrinityError
+from trinity_assets.texts import counted, escaped, printable, quoted
 
 if TYPE_CHECKING:
     from dagster import AssetKey
 
+    from trinity_assets.defs.build import BuildResult
     from trinity_assets.defs.staleness import AssetState
     from trinity_assets.grading.completions import GradedCompletions
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-catalog_app = typer.Typer(no_args_is_help=True, help="Check a catalog, or write its JSON Schemas.")
+catalog_app = typer.Typer(no_args_is_help=True, help="Look at a catalog, or write its JSON Schemas.")
 app.add_typer(catalog_app, name="catalog")
 
 REASONS_SHOWN = 5
+REASON_CHARACTERS = 100
+PIPED_COLUMNS = 160
+"""How wide tables are where no terminal says how wide it is."""
 
 CatalogOption = Annotated[
     Path | None,
@@ -38,23 +46,65 @@ CatalogOption = Annotated[
 
 def main() -> None:
     """Run the command line; an error that a user can act on is printed as its message and exits with 1."""
+    _open_closed_streams()
     own_logger = logging.getLogger("trinity_assets")
     own_logger.setLevel(logging.INFO)
     handler = logging.StreamHandler()
     own_logger.addHandler(handler)
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except TrinityError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {escaped(str(error))}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:  # whoever read has read enough, as in `trinity-assets show | head -1`
+        _discard_output()
         sys.exit(1)
     finally:
         own_logger.removeHandler(handler)
 
 
+def _open_closed_streams() -> None:
+    """Python has None for a stream that was closed before it started (``>&-``); what is printed there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            devnull = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
+            setattr(sys, name, devnull)
+
+
+def _discard_output() -> None:
+    """Let what is still in the buffer of standard output go nowhere, when Python flushes it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @catalog_app.command("check")
 def catalog_check(catalog: CatalogOption = None) -> None:
-    """Print the table of cells of a good catalog, or every fault of a bad one (and exit with 1)."""
-    _print_cells(load_catalog(catalog or catalog_directory()))
+    """Print the workers and benchmarks of a good catalog, or every fault of a bad one (and exit with 1)."""
+    _print_catalog(load_catalog(catalog or catalog_directory()))
+
+
+@catalog_app.command("contamination")
+def catalog_contamination(catalog: CatalogOption = None) -> None:
+    """Print the tasks that several benchmarks of the routers share, from their sources and before anything is built."""
+    from trinity_assets.benchmarks.contamination import find_contamination, pairs
+    from trinity_assets.benchmarks.snapshots import take_snapshot
+    from trinity_assets.benchmarks.specs import CONTAMINATION_DEFINITION
+
+    loaded = load_catalog(catalog or catalog_directory())
+    tasks = {one.name: take_snapshot(one.snapshot, loaded.directory).tasks for one in loaded.learned}
+    found = pairs(find_contamination(tasks), tasks)
+    table = _table("kind", "similarity", "task", "question")
+    for row in found.to_dict("records"):
+        task, other = (f"{row[f'{which}benchmark']}: {row[f'{which}task_id']}" for which in ("", "other_"))
+        _add_row(table, row["kind"], f"{row['similarity']:.2f}", printable(task), printable(row["question"]))
+        _add_row(table, "", "", printable(other), printable(row["other_question"]), end_section=True)
+    if len(found):
+        _print_table(table)
+        print(CONTAMINATION_DEFINITION)
+    names = ", ".join(f"{name} ({counted(len(frame), 'task')})" for name, frame in tasks.items())
+    print(f"{counted(len(found), 'pair')} of tasks in common between {names}")
 
 
 @catalog_app.command("schema")
@@ -99,16 +149,18 @@ def build(
     with open_instance() as instance:
         waiting = pending(definitions, instance, selected, rebuild=rebuild)
         if not waiting:
-            print(f"All {len(selected)} assets are up to date.")
+            print("The asset is up to date." if len(selected) == 1 else f"All {len(selected)} assets are up to date.")
             return
-        print(f"{len(waiting)} of {len(selected)} assets need building:")
+        need = "needs" if len(waiting) == 1 else "need"
+        print(f"{len(waiting)} of {counted(len(selected), 'asset')} {need} building:")
         _print_states(waiting)
         if dry_run:
             print("What is selected and depends on these is built too if they come out changed.")
             return
         require_keys(catalog, definitions, selected, waiting)
         if released := release_dead_runs(instance):
-            print(f"{len(released)} earlier runs were killed; what they had settled is kept.")
+            killed = counted(len(released), "earlier run was", "earlier runs were")
+            print(f"{killed} killed; what had settled is kept.")
         apply_pool_limits(instance, catalog)
         announce = partial(_announce, {state.key for state in waiting})
         try:
@@ -116,15 +168,8 @@ def build(
         except KeyboardInterrupt:
             print("\nInterrupted. Everything that settled is kept; run the same command again to go on.")
             raise typer.Exit(130) from None
-    print(f"\n{len(result.built)} assets built, {len(result.failed)} failed, {len(result.waiting)} waiting for those.")
-    for key in result.failed:
-        print(f"  failed: {key.to_user_string()}")
-    if result.failed:
-        print("Everything that settled is kept; run the same command again to ask only for the rest.")
-    elif result.waiting and selection:
-        print(f"What they need is not selected and not up to date; try: trinity-assets build '+({selection})'")
-    elif result.waiting:
-        print("The catalog was edited while this build ran; run it again.")
+    for line in _outcome(result, selection):
+        print(line)
     if not result.complete:
         raise typer.Exit(1)
 
@@ -173,13 +218,14 @@ def grade(
     loaded = load_catalog(catalog or catalog_directory())
     if benchmark not in loaded.benchmarks:
         raise SelectionError(f"there is no benchmark {benchmark!r}; declared: {', '.join(loaded.benchmarks)}")
+    completions = read_completions(file)
     if out is None:
         out = file.with_name(file.name.removesuffix(".gz").rpartition(".")[0] + ".graded.jsonl")
-    if out.resolve() == file.resolve():
+    if _same_file(out, file):
         raise SelectionError(f"the results would overwrite the completions in {file}; give another --out")
     require_writable(out)
     chosen = loaded.benchmarks[benchmark]
-    graded = grade_completions(read_completions(file), chosen.snapshot, chosen.grading, loaded.directory)
+    graded = grade_completions(completions, chosen.snapshot, chosen.grading, loaded.directory)
     write_results(graded.results, out)
     _print_grades(benchmark, chosen.grading.grader.kind, graded)
     print(f"results: {out}")
@@ -207,6 +253,13 @@ def route(
         print(f"answer: {answer}")
 
 
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them does not exist, or cannot
+        return False
+
+
 def _chosen_routers(catalog: Catalog, router: str | None) -> list[str]:
     if router is None:
         return list(catalog.routers)
@@ -215,25 +268,21 @@ def _chosen_routers(catalog: Catalog, router: str | None) -> list[str]:
     return [router]
 
 
-def _print_cells(catalog: Catalog) -> None:
-    table = Table(title=f"{catalog.directory}: {len(catalog.cells)} cells", title_justify="left")
-    for heading in ("worker", "provider", "model", "prompt", "benchmark", "source", "limit", "grader", "routers"):
-        table.add_column(heading, overflow="fold")
-    for worker, benchmark in catalog.cells:
-        routers = [r.name for r in catalog.routers.values() if worker in r.workers and benchmark in r.benchmarks]
-        source = benchmark.snapshot.source
-        table.add_row(
-            worker.name,
-            worker.provider.name,
-            worker.model,
-            worker.prompt_name,
-            benchmark.name,
-            source.kind,
-            str(benchmark.snapshot.limit or "all"),
-            benchmark.grading.grader.kind,
-            ", ".join(routers),
-        )
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+def _print_catalog(catalog: Catalog) -> None:
+    workers = _table("worker", "provider", "model", "prompt")
+    for worker in catalog.workers.values():
+        _add_row(workers, worker.name, worker.provider.name, worker.model, worker.prompt_name)
+    benchmarks = _table("benchmark", "source", "limit", "grader", "routers")
+    for benchmark in catalog.benchmarks.values():
+        snapshot = benchmark.snapshot
+        routers = [router.name for router in catalog.routers.values() if benchmark in router.benchmarks]
+        limit = "all" if snapshot.limit is None else str(snapshot.limit)
+        kind = benchmark.grading.grader.kind
+        _add_row(benchmarks, benchmark.name, snapshot.source.kind, limit, kind, ", ".join(routers) or "-")
+    print(catalog.directory)
+    _print_table(workers)
+    _print_table(benchmarks)
+    print(f"{counted(len(catalog.cells), 'cell')} (worker x benchmark)")
     used = {name for worker, benchmark in catalog.cells for name in (worker.name, benchmark.name)}
     idle = [name for name in (*catalog.workers, *catalog.benchmarks) if name not in used]
     if idle:
@@ -242,14 +291,14 @@ def _print_cells(catalog: Catalog) -> None:
 
 def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> None:
     results = graded.results
-    table = Table(title=f"{benchmark}, graded by {grader}", title_justify="left")
-    table.add_column("category", overflow="fold")
-    for heading in ("tasks", "completions", "solved", "missing", "mean score", "ambiguous"):
-        table.add_column(heading, justify="right")
-    groups = [(str(name), rows) for name, rows in results.groupby("category", sort=True)]
-    for name, rows in [*(groups if len(groups) > 1 else []), ("all", results)]:
+    numbers = ("tasks", "completions", "solved", "missing", "mean score", "ambiguous")
+    table = _table("category", *numbers, right=numbers)
+    groups = [(printable(str(name)), rows) for name, rows in results.groupby("category", sort=True)]
+    shown = [*(groups if len(groups) > 1 else []), ("all", results)]
+    for place, (name, rows) in enumerate(shown, start=1):
         scores = rows["score"].dropna()
-        table.add_row(
+        _add_row(
+            table,
             name,
             str(rows["task_id"].nunique()),
             str(len(rows)),
@@ -257,25 +306,72 @@ def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> Non
             str(int(rows["score"].isna().sum())),
             f"{scores.mean():.1%}" if len(scores) else "-",
             str(int(rows["ambiguous"].sum())),
-            end_section=name != "all" and name == groups[-1][0],
+            end_section=place == len(shown) - 1,
         )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
-    unsolved = results[results["score"] != 1].head(REASONS_SHOWN)
-    for row in unsolved.to_dict("records"):
-        print(f"  unsolved: {row['task_id']}  {row['rule'] or row['status']}: {row['reason']}"[:160])
-    if len(unsolved) < int((results["score"] != 1).sum()):
+    print(f"{benchmark}, graded by {grader}")
+    _print_table(table)
+    unsolved = results[results["score"] != 1]
+    samples = bool(results["sample"].max())
+    for row in unsolved.head(REASONS_SHOWN).to_dict("records"):
+        sample = f", sample {row['sample']}" if samples else ""
+        rule = f" (read as {row['rule']})" if row["rule"] else ""
+        reason = printable(row["reason"] or row["status"], REASON_CHARACTERS)
+        print(f"  unsolved: {printable(row['task_id'])}{sample}: {reason}{rule}")
+    if len(unsolved) > REASONS_SHOWN:
         print("  and more, with their reasons in the results")
     if graded.unanswered:
-        print(f"{len(graded.unanswered)} tasks have no completion, {graded.unanswered[0]!r} first")
+        without = counted(len(graded.unanswered), "task has", "tasks have")
+        print(f"{without} no completion, {quoted(graded.unanswered[0])} first")
     if graded.quarantined:
-        print(f"{graded.quarantined} completions are of tasks in quarantine and left out")
+        left_out = counted(graded.quarantined, "completion of a task", "completions of tasks")
+        print(f"{left_out} in quarantine left out")
     if graded.facts:
         print(", ".join(f"{name}: {value}" for name, value in graded.facts.items()))
 
 
+def _table(*headings: str, right: Sequence[str] = ()) -> Table:
+    """A table whose first columns keep their words whole; where there is no room, the others fold."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in headings:
+        folds = heading in ("category", "question", "routers")
+        table.add_column(heading, overflow="fold", no_wrap=not folds, justify="right" if heading in right else "left")
+    return table
+
+
+def _add_row(table: Table, *cells: str, end_section: bool = False) -> None:
+    """Add ``cells`` as they are: Rich would read brackets in a text as its own markup."""
+    table.add_row(*map(Text, cells), end_section=end_section)
+
+
+def _print_table(table: Table) -> None:
+    told = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    print()
+    Console(width=None if told else PIPED_COLUMNS, highlight=False).print(table)
+    print()
+
+
+def _outcome(result: BuildResult, selection: str | None) -> Iterator[str]:
+    """How a build ended, and what to do next."""
+    from trinity_assets.defs import keys
+
+    built, failed = counted(len(result.built), "asset"), len(result.failed)
+    yield f"\n{built} built, {failed} failed, {len(result.waiting)} waiting for those."
+    for key in result.failed:
+        yield f"  failed: {key.to_user_string()}"
+    unasked = [key for key in result.failed if keys.is_answers(key)]
+    if unasked:
+        yield "Everything that settled is kept; run the same command again to ask only for the rest."
+    if len(unasked) < failed:
+        yield "Correct what the errors name, then run the same command again."
+    if not failed and result.waiting and selection:
+        yield f"What they need is not selected and not up to date; try: trinity-assets build '+({selection})'"
+    elif not failed and result.waiting:
+        yield "The catalog was edited while this build ran; run it again."
+
+
 def _announce(known: set[AssetKey], wave: Sequence[AssetState]) -> None:
     """Say what a wave builds; why is said only of assets that were not listed before."""
-    print(f"\nBuilding {len(wave)} assets")
+    print(f"\nBuilding {counted(len(wave), 'asset')}")
     if new := [state for state in wave if state.key not in known]:
         _print_states(new)
     sys.stdout.flush()

@@ -38,12 +38,12 @@ def cut(text: str, limit: int = QUOTED_CHARACTERS) -> str:
 
 
 def cut_within(text: str, limit: int) -> str:
-    """``text`` in one printable line, or its beginning and its end with "..." between: ``limit`` characters."""
+    """``text`` in one printable line, or its beginning and its end: at most ``limit`` characters."""
     text = " ".join(escaped(" ".join(text.split())).split("\n"))
     if len(text) <= limit:
         return text
     end = (limit - 5) // 2
-    return f"{text[: limit - 5 - end]} ... {text[-end:]}"
+    return f"{text[: limit - 5 - end].rstrip()} ... {text[-end:].lstrip()}"
 
 
 def quoted(text: str) -> str:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from trinity_assets import cli
+from trinity_assets.benchmarks.specs import CONTAMINATION_DEFINITION
 from trinity_assets.catalog.catalog import DEFAULT_CATALOG
+from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.defs import keys
+from trinity_assets.defs.build import BuildResult
 from trinity_assets.defs.lineage import recorded_metadata
 from trinity_assets.defs.staleness import asset_states
 from trinity_assets_tests.graph import small_catalog
-from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, TASKS, WORKERS, Site
+from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, CAPITALS, SUMS, TASKS, WORKERS, Site
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -64,15 +72,59 @@ def states(site: Site) -> dict[str, str]:
         return {key.to_user_string(): s.state for key, s in asset_states(site.definitions(), instance).items()}
 
 
-def test_a_good_catalog_is_shown_cell_by_cell(empty_site: Site, run: Run) -> None:
+def test_a_good_catalog_is_shown_by_workers_and_benchmarks(empty_site: Site, run: Run) -> None:
     status, printed, _ = run("catalog", "check")
     assert status == 0
-    assert "6 cells" in printed
-    rows = [[column.strip() for column in line.split("│")[1:-1]] for line in printed.splitlines() if "│" in line]
-    assert [(row[0], row[2], row[4]) for row in rows] == [
-        (worker, model, benchmark) for worker, model in WORKERS.items() for benchmark in TASKS
+    rows = [re.split(r"  +", line.strip()) for line in printed.splitlines()]
+    assert [row[:3] for row in rows if row[0] in WORKERS] == [[name, "scripted", m] for name, m in WORKERS.items()]
+    assert [row for row in rows if row[0] in TASKS] == [
+        ["sums", "file", "24", "exact", "small"],
+        ["capitals", "file", "all", "exact", "small"],
     ]
-    assert {row[-1] for row in rows} == {"small"}
+    assert "6 cells (worker x benchmark)\n" in printed
+
+
+def test_a_benchmark_of_no_router_is_shown_too(empty_site: Site, run: Run) -> None:
+    empty_site.catalog.edit("routers.yaml", "[sums, capitals]", "[sums]")
+    _, printed, _ = run("catalog", "check")
+    assert ["capitals", "file", "all", "exact", "-"] in [
+        re.split(r"  +", line.strip()) for line in printed.splitlines()
+    ]
+    assert "In no router, and so not built: capitals\n" in printed
+
+
+@pytest.mark.parametrize("name", ["offline", "live"])
+def test_every_word_of_a_catalog_is_whole_on_a_terminal_of_80_columns(
+    name: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    directory = DEFAULT_CATALOG.parent / name
+    catalog = load_catalog(directory)
+    status, printed, _ = run("catalog", "check", "--catalog", str(directory))
+    assert status == 0
+    words = {word.strip(",") for word in printed.split()}
+    for worker in catalog.workers.values():
+        assert {worker.name, worker.provider.name, worker.model, worker.prompt_name} <= words
+    for benchmark in catalog.benchmarks.values():
+        assert {benchmark.name, benchmark.snapshot.source.kind, benchmark.grading.grader.kind} <= words
+    assert catalog.routers.keys() <= words
+
+
+def test_contamination_is_shown_from_the_sources(empty_site: Site, run: Run) -> None:
+    assert run("catalog", "contamination")[1] == (
+        f"0 pairs of tasks in common between sums ({SUMS} tasks), capitals ({CAPITALS} tasks)\n"
+    )
+    asked = TASKS["capitals"][5]
+    twin = dataclasses.replace(TASKS["sums"][0], question=asked.question.upper())
+    empty_site.catalog.write_tasks([twin, *TASKS["sums"][1:]])
+    status, printed, _ = run("catalog", "contamination")
+    assert status == 0
+    lines = [re.split(r"  +", line.strip()) for line in printed.splitlines()]
+    assert ["exact", "1.00", f"sums: {twin.id}", asked.question.upper()] in lines
+    assert [f"capitals: {asked.id}", asked.question] in lines
+    assert CONTAMINATION_DEFINITION in printed
+    assert "1 pair of tasks in common" in printed
+    assert set(states(empty_site).values()) == {"missing"}
 
 
 def test_a_bad_catalog_is_refused_with_every_fault(empty_site: Site, run: Run) -> None:
@@ -118,8 +170,8 @@ def test_a_dry_run_after_an_edit_names_the_reason(site: Site, run: Run) -> None:
     site.catalog.edit("routers.yaml", "export: ridge", "export: sep_cma_es")
     status, printed, _ = run("build", "--dry-run")
     assert status == 0
-    assert "1 of 24 assets need building:" in printed
-    assert "  routers/small/checkpoint  stale    its own settings changed\n" in printed
+    assert "1 of 24 assets needs building:" in printed
+    assert "  routers/small/checkpoint  stale    its settings or its source changed\n" in printed
     assert {name for name, state in states(site).items() if state != "fresh"} == {"routers/small/checkpoint"}
 
 
@@ -129,10 +181,10 @@ def test_there_is_nothing_to_do_twice(site: Site, run: Run) -> None:
 
 def test_what_is_up_to_date_is_built_again_only_when_asked(site: Site, run: Run) -> None:
     selection = 'key:"answers/terse/sums"'
-    assert run("build", selection)[:2] == (0, "All 1 assets are up to date.\n")
+    assert run("build", selection)[:2] == (0, "The asset is up to date.\n")
     status, printed, _ = run("build", selection, "--rebuild", "--dry-run")
     assert status == 0
-    assert "1 of 1 assets need building:\n  answers/terse/sums  stale    asked for\n" in printed
+    assert "1 of 1 asset needs building:\n  answers/terse/sums  stale    asked for\n" in printed
 
 
 def test_a_bad_selection_is_an_error_and_not_an_empty_build(site: Site, run: Run) -> None:
@@ -251,3 +303,86 @@ def test_grade_refuses_an_unknown_benchmark_and_to_overwrite_its_input(
     )
     assert "would overwrite" in run("grade", str(file), "--benchmark", "sums", "--out", str(file))[2]
     assert file.read_text() == '{"task_id": "sums_00", "completion": "1"}\n'
+
+
+def test_grade_says_which_sample_and_by_which_rule_and_its_table_fits_80_columns(
+    run: Run, empty_site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    answer = TASKS["sums"][0].answer
+    rows = [{"task_id": "sums_00", "completion": f"#### {number}"} for number in (answer, "-1")]
+    file = tmp_path / "mine.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    status, out, _ = run("grade", str(file), "--benchmark", "sums")
+    assert status == 0
+    lines = [line.strip() for line in out.splitlines()]
+    header = next(line for line in lines if line.startswith("category"))
+    assert re.split("  +", header) == [
+        "category",
+        "tasks",
+        "completions",
+        "solved",
+        "missing",
+        "mean score",
+        "ambiguous",
+    ]
+    assert [re.split("  +", line)[:5] for line in lines if line.startswith("all ")] == [["all", "1", "2", "1", "0"]]
+    assert "unsolved: sums_00, sample 1: answered '-1' (read as hash_line)" in lines
+    one = tmp_path / "one.jsonl"
+    one.write_text(json.dumps(rows[1]) + "\n")
+    out = run("grade", str(one), "--benchmark", "sums")[1]
+    assert "  unsolved: sums_00: answered '-1' (read as hash_line)\n" in out
+
+
+@pytest.mark.parametrize("name", ["", ".", "loop.jsonl"])
+def test_grade_refuses_what_is_no_file_without_a_traceback(
+    name: str, run: Run, empty_site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop.jsonl").symlink_to("loop.jsonl")
+    status, printed, complaint = run("grade", name, "--benchmark", "sums")
+    assert (status, printed) == (1, "")
+    assert complaint.startswith("error: ")
+
+
+def test_what_an_error_quotes_does_not_act_on_the_terminal(run: Run, empty_site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "\x1b[2J.jsonl"
+    assert run("grade", str(file), "--benchmark", "sums")[2] == (f"error: there is no file {tmp_path}/\\x1b[2J.jsonl\n")
+
+
+ANSWERS, GOLD, TABLE = (dg.AssetKey(path) for path in (["answers", "w", "b"], ["benchmarks", "b", "gold"], ["r", "t"]))
+
+
+@pytest.mark.parametrize(
+    ("failed", "advice"),
+    [
+        ([ANSWERS], ["Everything that settled is kept; run the same command again to ask only for the rest."]),
+        ([GOLD], ["Correct what the errors name, then run the same command again."]),
+        (
+            [ANSWERS, GOLD],
+            [
+                "Everything that settled is kept; run the same command again to ask only for the rest.",
+                "Correct what the errors name, then run the same command again.",
+            ],
+        ),
+    ],
+)
+def test_a_failed_build_says_what_would_help(failed: list[dg.AssetKey], advice: list[str]) -> None:
+    lines = list(cli._outcome(BuildResult((TABLE,), tuple(failed), ()), None))
+    assert lines[0] == f"\n1 asset built, {len(failed)} failed, 0 waiting for those."
+    assert lines[1 : 1 + len(failed)] == [f"  failed: {key.to_user_string()}" for key in failed]
+    assert lines[1 + len(failed) :] == advice
+
+
+@pytest.mark.parametrize(("redirected", "status"), [(">&-", 0), ("2>&-", 0), ("| true", 0)])
+def test_a_closed_output_is_no_traceback(redirected: str, status: int) -> None:
+    program = "from trinity_assets.cli import main; main()"
+    command = f'"{sys.executable}" -c "{program}" catalog check {redirected}'
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (status, "")

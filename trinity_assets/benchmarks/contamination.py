@@ -6,18 +6,34 @@ which task to quarantine, or which benchmark to leave out, is for a person to de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from trinity_assets.benchmarks.near_duplicates import GRAM_WORDS, SimilarityJoin, shingles, words_of
+from trinity_assets.benchmarks.near_duplicates import GRAM_WORDS, SimilarityJoin, shingles_of_words, words_of
 from trinity_assets.spec import digest
 
 KINDS = ("exact", "near_duplicate", "contained", "contains")
-"""From the strongest: the same words and marks; a near duplicate; the whole question inside the other; the reverse."""
+"""From the strongest: the same words; a near duplicate; the whole question inside the other; the reverse."""
+
+_MARKS = frozenset(["Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sk"])
+_OPERATORS = frozenset("-*/%^&#@\\")
+"""What Unicode calls punctuation and a question may turn on, unlike the marks that only typesetting changes."""
+
+PAIR_COLUMNS = [
+    "benchmark",
+    "task_id",
+    "question",
+    "other_benchmark",
+    "other_task_id",
+    "other_question",
+    "kind",
+    "similarity",
+]
 
 CONTAMINATION_SCHEMA = pa.schema(
     {
@@ -49,8 +65,8 @@ class _Finding:
 def find_contamination(tasks: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The strongest finding of each task in each other benchmark, in the order of the tasks.
 
-    Texts are compared in lower case, by words and marks. ``similarity`` is the Jaccard similarity of their word
-    5-grams. A question of fewer than five words and marks is never looked for inside another.
+    Texts are compared as ``CONTAMINATION_DEFINITION`` says. ``similarity`` is the Jaccard similarity of their word
+    5-grams.
 
     Args:
         tasks: per benchmark, columns ``task_id, question``.
@@ -75,7 +91,21 @@ def find_contamination(tasks: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=CONTAMINATION_SCHEMA.names)
 
 
-def counted(found: pd.DataFrame) -> pd.DataFrame:
+def pairs(found: pd.DataFrame, tasks: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Each pair of tasks that is found, once, with both questions: columns ``PAIR_COLUMNS``, in the report's order."""
+    questions = {
+        (name, task_id): question
+        for name, frame in tasks.items()
+        for task_id, question in zip(frame["task_id"], frame["question"], strict=True)
+    }
+    rows: dict[frozenset[tuple[str, str]], tuple[object, ...]] = {}
+    for benchmark, task_id, other, other_id, kind, similarity in found.itertuples(index=False, name=None):
+        one, two = (benchmark, task_id), (other, other_id)
+        rows.setdefault(frozenset([one, two]), (*one, questions[one], *two, questions[two], kind, similarity))
+    return pd.DataFrame(list(rows.values()), columns=PAIR_COLUMNS)
+
+
+def counts_by_kind(found: pd.DataFrame) -> pd.DataFrame:
     """How many tasks of ``benchmark`` occur in ``other_benchmark``, in one column for each kind.
 
     One row for each pair and direction in which there are some, in the order in which the report comes to them.
@@ -96,7 +126,7 @@ def contamination_data_version(found: pd.DataFrame) -> str:
 
 def _findings(questions: list[str], owners: list[str]) -> Iterator[_Finding]:
     """What is found between tasks of different owners, in both directions."""
-    words = [words_of(question) for question in questions]
+    words = [_compared_words(question) for question in questions]
     texts = [f" {' '.join(own)} " for own in words]
     sizes = [len(own) for own in words]
     first_of: dict[tuple[str, str], int] = {}
@@ -108,7 +138,7 @@ def _findings(questions: list[str], owners: list[str]) -> Iterator[_Finding]:
             if name != owner and (text, name) in first_of:
                 yield _Finding(number, first_of[text, name], "exact", 1.0)
 
-    sets = [shingles(question) for question in questions]
+    sets = [shingles_of_words(own) for own in words]
     join = SimilarityJoin(sets)
     for number, owner in enumerate(owners):
         for other, similarity in join.earlier(number):
@@ -122,3 +152,13 @@ def _findings(questions: list[str], owners: list[str]) -> Iterator[_Finding]:
                 similarity = len(sets[number]) / len(np.union1d(sets[number], sets[other]))
                 yield _Finding(number, other, "contained", similarity)
                 yield _Finding(other, number, "contains", similarity)
+
+
+def _compared_words(question: str) -> Sequence[str]:
+    """The words and operators of ``question``; where it has nothing but marks of prose, those."""
+    words = words_of(question)
+    return [word for word in words if not _mark_of_prose(word)] or words
+
+
+def _mark_of_prose(word: str) -> bool:
+    return len(word) == 1 and word not in _OPERATORS and unicodedata.category(word) in _MARKS

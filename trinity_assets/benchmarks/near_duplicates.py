@@ -32,18 +32,23 @@ def words_of(question: str) -> list[str]:
 
 
 def shingles(question: str) -> np.ndarray:
-    """The set of word 5-grams of ``question`` as 64-bit hashes: (n,) uint64, ascending; a shorter one is one shingle.
+    """The shingles of the words and marks of ``question``."""
+    return shingles_of_words(words_of(question))
+
+
+def shingles_of_words(words: Sequence[str]) -> np.ndarray:
+    """The set of 5-grams of ``words`` as 64-bit hashes: (n,) uint64, ascending; of fewer words there is one.
 
     A hash stands for a text of five words: among ten million shingles two share one with a chance of 3 in a million.
     """
-    hashes = [_word_hash(word) for word in words_of(question)]
-    hashes += [0] * (GRAM_WORDS - len(hashes))
-    words = np.array(hashes, dtype=np.uint64)
-    count = len(words) - GRAM_WORDS + 1
-    grams = words[:count].copy()
+    numbers = [_word_hash(word) for word in words]
+    numbers += [0] * (GRAM_WORDS - len(numbers))
+    hashes = np.array(numbers, dtype=np.uint64)
+    count = len(hashes) - GRAM_WORDS + 1
+    grams = hashes[:count].copy()
     for place in range(1, GRAM_WORDS):
         grams *= _MULTIPLIER
-        grams += words[place : place + count]
+        grams += hashes[place : place + count]
     return np.unique(grams)
 
 

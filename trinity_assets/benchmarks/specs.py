@@ -16,8 +16,16 @@ from trinity_assets.spec import NonEmpty, Revision, Sha256, Slug, Spec
 SNAPSHOT_VERSION = 2
 """The version of the code that takes snapshots: raise it when equal sources would give other tables."""
 
-CONTAMINATION_VERSION = 1
+CONTAMINATION_VERSION = 2
 """The version of the code that looks for contamination: raise it when equal tasks would give another report."""
+
+# Of numbers that ``near_duplicates`` uses, which is not imported while definitions load; a test holds them equal.
+CONTAMINATION_DEFINITION = (
+    "Questions are compared by their words and operators, without case and the marks of prose. exact: the same words; "
+    "near_duplicate: the Jaccard similarity of their word 5-grams is at least 0.8; contained: the whole question, of 5 "
+    "words or more, is inside the other; contains: the reverse."
+)
+"""What a report on contamination means, for those who read it."""
 
 
 # Both are looked for in the text and not in the parts of a URL, since fsspec nests one in another
@@ -63,6 +71,11 @@ class FileSource(Spec):
     sha256: Sha256 | None = None
 
     @property
+    def described(self) -> str:
+        """The source in one line."""
+        return f"{self.kind} {self.path}"
+
+    @property
     def is_url(self) -> bool:
         """Whether ``path`` names something that is reached through fsspec."""
         return "://" in self.path
@@ -75,6 +88,11 @@ class PackageSource(Spec):
     package: NonEmpty
     path: Annotated[str, _Formatted, Field(description=_ENDINGS)]
 
+    @property
+    def described(self) -> str:
+        """The source in one line."""
+        return f"{self.kind} {self.package}: {self.path}"
+
 
 class HuggingFaceSource(Spec):
     """Tasks in a data set of the Hugging Face hub, at a pinned revision."""
@@ -84,6 +102,11 @@ class HuggingFaceSource(Spec):
     config: str | None = None
     split: NonEmpty
     revision: Revision
+
+    @property
+    def described(self) -> str:
+        """The source in one line."""
+        return " ".join(filter(None, [f"{self.kind} {self.repo}@{self.revision}", self.config, self.split]))
 
 
 class ProceduralSource(Spec):
@@ -98,6 +121,11 @@ class ProceduralSource(Spec):
     seed: int
     size: Annotated[int, Field(gt=0)]
     config: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @property
+    def described(self) -> str:
+        """The source in one line."""
+        return f"{self.kind} {self.dataset}, seed {self.seed}, size {self.size}"
 
     @field_validator("config")
     @classmethod

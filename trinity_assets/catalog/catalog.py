@@ -73,6 +73,12 @@ class Catalog:
         ]
 
     @cached_property
+    def learned(self) -> list[Benchmark]:
+        """The benchmarks that some router learns from, in catalog order."""
+        names = {benchmark.name for router in self.routers.values() for benchmark in router.benchmarks}
+        return [benchmark for name, benchmark in self.benchmarks.items() if name in names]
+
+    @cached_property
     def key_variables(self) -> frozenset[str]:
         """The environment variables that hold the providers' keys."""
         names = (getattr(provider, "key_env", None) for provider in self.providers.values())

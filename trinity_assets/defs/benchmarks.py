@@ -1,22 +1,28 @@
 """Floor one: each benchmark's snapshot, two assets from one step, and what the benchmarks have in common."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from trinity_assets.benchmarks.sources import source_version
-from trinity_assets.benchmarks.specs import CONTAMINATION_VERSION, Quarantined
+from trinity_assets.benchmarks.specs import (
+    ANSWER_KEY,
+    CONTAMINATION_DEFINITION,
+    CONTAMINATION_VERSION,
+    Quarantined,
+)
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
-from trinity_assets.defs.presentation import OWNERS, preview
+from trinity_assets.defs.presentation import OWNERS, PREVIEW_CHARACTERS, PREVIEW_ROWS, preview
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.errors import GraderError
 from trinity_assets.grading.verdicts import REASON_CHARACTERS
-from trinity_assets.spec import digest
-from trinity_assets.texts import printable
+from trinity_assets.spec import canonical_json, digest
+from trinity_assets.texts import cut_within, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,19 +34,13 @@ PAIRS_SHOWN = 60
 
 def snapshot_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     """The snapshot of every benchmark that some router learns from."""
-    return [_snapshot(catalog, benchmark) for benchmark in _used(catalog)]
+    return [_snapshot(catalog, benchmark) for benchmark in catalog.learned]
 
 
 def contamination_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     """The report on tasks that several of these benchmarks share, where there are several."""
-    names = [benchmark.name for benchmark in _used(catalog)]
+    names = [benchmark.name for benchmark in catalog.learned]
     return [_contamination(names)] if len(names) > 1 else []
-
-
-def _used(catalog: Catalog) -> list[Benchmark]:
-    """The benchmarks that some router learns from, in catalog order."""
-    used = {benchmark.name for router in catalog.routers.values() for benchmark in router.benchmarks}
-    return [benchmark for name, benchmark in catalog.benchmarks.items() if name in used]
 
 
 def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
@@ -79,6 +79,10 @@ def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
         groups = taken.tasks["group"].nunique()
         metadata = {
             "rows": len(taken.tasks),
+            "source": spec.source.described,
+            "source_rows": taken.source_rows,
+            **({"limit": spec.limit} if spec.limit is not None else {}),
+            **({"seed": spec.seed} if spec.seed is not None else {}),
             "categories": taken.tasks["category"].nunique(),
             "near_duplicates": len(taken.tasks) - groups,
             "quarantined": len(taken.quarantined),
@@ -86,7 +90,7 @@ def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
             "preview": preview(taken.tasks[["task_id", "category", "question"]]),
         }
         yield materialized(keys.tasks(name), tasks_sha, taken.tasks_version, {}, metadata)
-        metadata = {"rows": len(taken.gold), "preview": preview(taken.gold[["task_id", "payload"]])}
+        metadata = {"rows": len(taken.gold), "preview": preview(_gold_shown(taken.gold.head(PREVIEW_ROWS)))}
         yield materialized(keys.gold(name), gold_sha, taken.gold_version, {}, metadata)
 
     return snapshot
@@ -103,6 +107,20 @@ def _require_gradable(benchmark: Benchmark, gold: "pd.DataFrame") -> None:
         raise GraderError(f"benchmark {benchmark.name}: {error}") from error
 
 
+def _gold_shown(gold: "pd.DataFrame") -> "pd.DataFrame":
+    """Each task's gold as a person looks for it."""
+    return gold.assign(gold=[shown_gold(json.loads(payload)) for payload in gold["payload"]])[["task_id", "gold"]]
+
+
+def shown_gold(payload: dict[str, Any]) -> str:
+    """One task's gold in a line: the first check of a program, else the beginning and the end of the answer."""
+    tests = payload.get("tests") or re.findall(r"^\s*(assert .*)$", str(payload.get("test", "")), re.MULTILINE)
+    if isinstance(tests, list) and tests:
+        return cut_within(str(tests[0]), PREVIEW_CHARACTERS)
+    shown = payload.get(ANSWER_KEY, payload.get("entry", payload))
+    return cut_within(shown if isinstance(shown, str) else canonical_json(shown), PREVIEW_CHARACTERS)
+
+
 def _contamination(names: Sequence[str]) -> dg.AssetsDefinition:
     key = keys.contamination()
     identity = {"contamination_version": CONTAMINATION_VERSION, "benchmarks": list(names)}
@@ -112,7 +130,7 @@ def _contamination(names: Sequence[str]) -> dg.AssetsDefinition:
         deps=[keys.tasks(name) for name in names],
         group_name=GROUP,
         description=(
-            "Tasks whose text also occurs in another benchmark: the same, a near duplicate, or one inside the other. "
+            f"Tasks whose text also occurs in another benchmark. {CONTAMINATION_DEFINITION} "
             "A report, on which nothing depends; quarantine what a router should not be trained or judged on."
         ),
         code_version=digest(identity),
@@ -123,8 +141,9 @@ def _contamination(names: Sequence[str]) -> dg.AssetsDefinition:
         from trinity_assets.benchmarks.contamination import (
             CONTAMINATION_SCHEMA,
             contamination_data_version,
-            counted,
+            counts_by_kind,
             find_contamination,
+            pairs,
         )
         from trinity_assets.store.tables import read_table, write_table
 
@@ -136,11 +155,11 @@ def _contamination(names: Sequence[str]) -> dg.AssetsDefinition:
             artifact = write_table(artifacts, "contamination", found, CONTAMINATION_SCHEMA, identity, upstream.inputs)
         metadata: dict[str, Any] = {"rows": len(found)}
         if len(found):
-            counts = counted(found)
+            counts = counts_by_kind(found)
             metadata |= {
                 "pairs": preview(counts, PAIRS_SHOWN),
                 "pairs_left_out": max(0, len(counts) - PAIRS_SHOWN),
-                "preview": preview(found),
+                "preview": preview(pairs(found, tasks)),
             }
         return materialized(key, artifact, contamination_data_version(found), upstream.inputs, metadata)
 

@@ -35,6 +35,11 @@ def answers(worker: str, benchmark: str) -> dg.AssetKey:
     return dg.AssetKey(["answers", worker, benchmark])
 
 
+def is_answers(key: dg.AssetKey) -> bool:
+    """Whether ``key`` is that of some worker's answers."""
+    return key.path[0] == "answers"
+
+
 def solves(worker: str, benchmark: str) -> dg.AssetKey:
     """What those answers are worth."""
     return dg.AssetKey(["solves", worker, benchmark])

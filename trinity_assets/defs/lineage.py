@@ -76,7 +76,7 @@ def materialized(
     return dg.MaterializeResult(
         asset_key=key,
         data_version=dg.DataVersion(data_version),
-        metadata={**shown, ARTIFACT: artifact, INPUTS: dict(inputs)},
+        metadata={**shown, ARTIFACT: artifact, **({INPUTS: dict(inputs)} if inputs else {})},
     )
 
 

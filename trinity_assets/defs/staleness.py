@@ -50,8 +50,9 @@ def asset_states(definitions: dg.Definitions, instance: dg.DagsterInstance) -> d
 
 
 def parent_keys(definitions: dg.Definitions) -> dict[dg.AssetKey, list[dg.AssetKey]]:
-    """The direct dependencies of every asset."""
-    return {spec.key: [dep.asset_key for dep in spec.deps] for spec in definitions.resolve_all_asset_specs()}
+    """The direct dependencies of every asset, by key: Dagster lists assets in another order in every process."""
+    parents = {spec.key: sorted(dep.asset_key for dep in spec.deps) for spec in definitions.resolve_all_asset_specs()}
+    return dict(sorted(parents.items()))
 
 
 def asset_state(
@@ -65,7 +66,7 @@ def asset_state(
     tags = recorded[key]
     if tags is None:
         return AssetState(key, "missing", ("failed before it was ever built",) if failed else ("never built",))
-    causes = [] if tags.get(CODE_VERSION_TAG) == code_version else ["its own settings changed"]
+    causes = [] if tags.get(CODE_VERSION_TAG) == code_version else ["its settings or its source changed"]
     used = {
         name.removeprefix(INPUT_VERSION_PREFIX): version
         for name, version in tags.items()

@@ -132,7 +132,11 @@ def require_writable(path: Path) -> None:
     """
     if path.suffix not in _WRITERS:
         raise CompletionsError(f"cannot write results to {path}: its suffix is none of {', '.join(_WRITERS)}")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
+    try:
+        writable = not path.is_dir() and os.access(path.parent, os.W_OK)
+    except (OSError, ValueError) as error:  # a name too long, or one that holds a null character
+        raise CompletionsError(f"cannot write results to {path}: {error}") from error
+    if not writable:
         raise CompletionsError(f"cannot write results to {path}: {path.parent} is no directory that you may write to")
 
 

@@ -11,7 +11,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trinity_assets.benchmarks.contamination import contamination_data_version, counted, find_contamination
+from trinity_assets.benchmarks.contamination import (
+    PAIR_COLUMNS,
+    contamination_data_version,
+    counts_by_kind,
+    find_contamination,
+    pairs,
+)
+from trinity_assets.benchmarks.near_duplicates import GRAM_WORDS, THRESHOLD
+from trinity_assets.benchmarks.specs import CONTAMINATION_DEFINITION
 
 WORDS = [f"w{number}" for number in range(94)]
 LONG = " ".join(WORDS)
@@ -33,12 +41,43 @@ def found(**benchmarks: list[str]) -> list[tuple[object, ...]]:
     return list(find_contamination(tasks(**benchmarks)).itertuples(index=False, name=None))
 
 
-def test_the_same_words_are_exact_in_any_case_and_spacing() -> None:
-    assert found(a=["Who?", "What is 1 + 1?"], b=["Other", "what  IS 1 +\n1?"]) == [
+@pytest.mark.parametrize("same", ["what  IS 1 +\n1?", "What is \u201c1 + 1\u201d", "What is: (1 + 1)!"])
+def test_the_same_words_are_exact_in_any_case_spacing_and_punctuation(same: str) -> None:
+    assert found(a=["Who?", "What is 1 + 1?"], b=["Other", same]) == [
         ("a", "a1", "b", "b1", "exact", 1.0),
         ("b", "b1", "a", "a1", "exact", 1.0),
     ]
-    assert found(a=["What is 1 + 1?"], b=["What is 1 - 1?"]) == []
+
+
+@pytest.mark.parametrize(
+    "other", ["What is 1 - 1?", "What is 1 * 1?", "What is 1 / 1?", "What is 1 ^ 1?", "What is 1 1?"]
+)
+def test_an_operator_is_no_punctuation(other: str) -> None:
+    assert found(a=["What is 1 + 1?"], b=[other]) == []
+
+
+def test_questions_of_marks_alone_are_compared_by_them() -> None:
+    assert found(a=["?!", "..."], b=["?", "!?", "?!"]) == [
+        ("a", "a0", "b", "b2", "exact", 1.0),
+        ("b", "b2", "a", "a0", "exact", 1.0),
+    ]
+
+
+def test_the_definition_tells_the_numbers_that_are_used() -> None:
+    assert f"word {GRAM_WORDS}-grams is at least {float(THRESHOLD)};" in CONTAMINATION_DEFINITION
+    assert f"the whole question, of {GRAM_WORDS} words or more," in CONTAMINATION_DEFINITION
+
+
+def test_each_pair_is_told_once_with_both_questions() -> None:
+    given = tasks(a=[RIVER, f"Tell me: {RIVER}"], b=["Who?", RIVER.upper()])
+    shown = pairs(find_contamination(given), given)
+    assert shown.columns.tolist() == PAIR_COLUMNS
+    assert shown.values.tolist() == [
+        ["a", "a0", RIVER, "b", "b1", RIVER.upper(), "exact", 1.0],
+        ["a", "a1", f"Tell me: {RIVER}", "b", "b1", RIVER.upper(), "contains", 1 / 3],
+    ]
+    nothing = tasks(a=["Who?"], b=["What?"])
+    assert pairs(find_contamination(nothing), nothing).empty
 
 
 def test_near_duplicates_follow_the_rule_of_the_groups() -> None:
@@ -55,8 +94,8 @@ def test_a_question_inside_a_longer_text_is_found_from_both_sides() -> None:
         ("a", "a0", "b", "b1", "contains"),
         ("b", "b1", "a", "a0", "contained"),
     ]
-    # Two shingles of the question's six words and marks among 22 of 26.
-    assert {row[5] for row in report} == {2 / 22}
+    # The one shingle of the question's five words among the 14 of 18.
+    assert {row[5] for row in report} == {1 / 14}
 
 
 def test_words_in_another_order_or_apart_are_not_contained() -> None:
@@ -96,8 +135,8 @@ def test_what_repeats_inside_one_benchmark_is_no_contamination() -> None:
 
 def test_counts_are_tasks_per_pair_and_kind() -> None:
     report = find_contamination(tasks(a=[LONG, RIVER], b=[CLOSE, RIVER, f"{RIVER} In one word."], c=["x"]))
-    assert counted(report).values.tolist() == [["a", "b", 1, 1, 0, 0], ["b", "a", 1, 1, 0, 1]]
-    assert counted(report).columns.tolist() == [
+    assert counts_by_kind(report).values.tolist() == [["a", "b", 1, 1, 0, 0], ["b", "a", 1, 1, 0, 1]]
+    assert counts_by_kind(report).columns.tolist() == [
         "benchmark",
         "other_benchmark",
         "exact",
@@ -105,7 +144,7 @@ def test_counts_are_tasks_per_pair_and_kind() -> None:
         "contained",
         "contains",
     ]
-    assert counted(find_contamination(tasks(a=[], b=[]))).empty
+    assert counts_by_kind(find_contamination(tasks(a=[], b=[]))).empty
 
 
 def test_the_data_version_follows_the_findings_alone() -> None:
@@ -166,10 +205,10 @@ def test_a_published_mixture_shows_what_it_was_mixed_from(shared_data: Callable[
     mbpp = [row["prompt"] for row in json.loads(shared_data("mbpp/sanitized-mbpp.json").read_text(encoding="utf-8"))]
     queries = shared_data("recorded/llmrouter_9models/default_query_test.jsonl").read_text(encoding="utf-8")
     mixture = [json.loads(line)["query"] for line in queries.splitlines()]
-    counts = counted(find_contamination(tasks(humaneval=humaneval, mbpp=mbpp, mixture=mixture)))
+    counts = counts_by_kind(find_contamination(tasks(humaneval=humaneval, mbpp=mbpp, mixture=mixture)))
     assert sorted(counts.values.tolist()) == [
         ["humaneval", "mixture", 50, 0, 0, 0],
-        ["mbpp", "mixture", 10, 0, 0, 0],
+        ["mbpp", "mixture", 10, 1, 2, 2],
         ["mixture", "humaneval", 50, 0, 0, 0],
-        ["mixture", "mbpp", 10, 0, 0, 0],
+        ["mixture", "mbpp", 10, 1, 1, 2],
     ]

@@ -14,6 +14,7 @@ import dagster as dg
 import pytest
 
 from trinity_assets.checkpoints.directory import load_checkpoint
+from trinity_assets.defs.benchmarks import shown_gold
 from trinity_assets.defs.build import build, select
 from trinity_assets.defs.lineage import recorded_metadata
 from trinity_assets.errors import SelectionError
@@ -282,7 +283,10 @@ def test_a_task_of_another_benchmark_is_reported(site: Site) -> None:
         "| sums | capitals | 1 | 0 | 0 | 0 |",
         "| capitals | sums | 1 | 0 | 0 | 0 |",
     ]
-    assert f"| capitals | {capital} | sums | {twin.id} | exact | 1.000 |" in metadata(site, CONTAMINATION, "preview")
+    asked = TASKS["capitals"][5].question
+    assert metadata(site, CONTAMINATION, "preview").splitlines()[2:] == [
+        f"| sums | {twin.id} | {asked.upper()} | capitals | {capital} | {asked} | exact | 1.000 |"
+    ]
 
 
 def test_one_benchmark_has_no_contamination_report(site: Site) -> None:
@@ -497,3 +501,40 @@ def test_the_manifest_names_the_artifacts_that_the_checkpoint_was_made_from(site
             assert data.solves[cell] == site.sha256(f"solves/{cell}")
     assert len(data.answers) == len(data.solves) == 6
     assert set(data.tasks) == set(data.gold) == set(data.features) == set(TASKS)
+
+
+def test_a_benchmarks_page_says_where_its_tasks_come_from(site: Site) -> None:
+    names_of_facts = ("source", "source_rows", "limit", "seed", "inputs")
+    with site.instance() as instance:
+        found = {
+            benchmark: [
+                recorded_metadata(instance, dg.AssetKey(["benchmarks", benchmark, "tasks"]), name)
+                for name in names_of_facts
+            ]
+            for benchmark in ("sums", "capitals")
+        }
+    assert found == {
+        "sums": ["file sums.jsonl", str(ALL_SUMS), str(SUMS), None, None],
+        "capitals": ["file capitals.jsonl", str(CAPITALS), None, None, None],
+    }
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [
+        ({"answer": "4"}, "4"),
+        (
+            {"answer": "She has " + "many " * 40 + "of them.\n#### 42"},
+            "She has" + " many" * 7 + " ..." + " many" * 5 + " of them. #### 42",
+        ),
+        ({"answer": ["Paris", "paris"]}, '["Paris","paris"]'),
+        (
+            {"test": "def check(f):\n    assert f(1) == 2\n    assert f(2) == 3\n", "entry_point": "f"},
+            "assert f(1) == 2",
+        ),
+        ({"tests": ["assert g(1) == 1", "assert g(2)"], "imports": []}, "assert g(1) == 1"),
+        ({"dataset": "maze", "entry": {"answer": "3"}}, '{"answer":"3"}'),
+    ],
+)
+def test_gold_is_shown_as_a_person_looks_for_it(payload: dict[str, object], shown: str) -> None:
+    assert shown_gold(payload) == shown

@@ -40,7 +40,7 @@ def test_an_asset_is_fresh_when_nothing_that_it_recorded_has_changed() -> None:
 @pytest.mark.parametrize(
     ("changed", "code", "parents", "causes"),
     [
-        ({}, "d", [ANSWERS, GOLD], ("its own settings changed",)),
+        ({}, "d", [ANSWERS, GOLD], ("its settings or its source changed",)),
         ({ANSWERS: tags("c", "a2", tasks="t1")}, "c", [ANSWERS, GOLD], ("answers changed",)),
         ({GOLD: tags("c", "g2")}, "c", [ANSWERS, GOLD], ("gold changed",)),
         ({}, "c", [ANSWERS], ("no longer depends on gold",)),
