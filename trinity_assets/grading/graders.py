@@ -25,7 +25,8 @@ from trinity_assets.grading.specs import (
     ProceduralGrader,
     PythonFunctionGrader,
 )
-from trinity_assets.grading.verdicts import Payload, Verdict, brief, compared, nothing_found
+from trinity_assets.grading.verdicts import Payload, Verdict, compared, nothing_found
+from trinity_assets.texts import quoted
 
 
 def grade(grader: GraderSpec, completion: str, payload: Payload) -> Verdict:
@@ -64,7 +65,7 @@ def _gold_numbers(payload: Payload) -> list[Decimal]:
     for answer in _accepted_answers(payload):
         value = extract_number(answer).value
         if value is None:
-            raise GraderError(f"the gold answer {brief(answer)} holds no number; correct it in the benchmark's source")
+            raise GraderError(f"the gold answer {quoted(answer)} holds no number; correct it in the benchmark's source")
         golds.append(Decimal(value))
     return golds
 

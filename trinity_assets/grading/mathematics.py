@@ -21,7 +21,8 @@ from trinity_assets.grading.costly_latex import MAX_DIGITS, MAX_LATEX, refusal
 from trinity_assets.grading.extraction import Extraction, answer_text, boxed_spans, marked_spans
 from trinity_assets.grading.numbers import extract_number
 from trinity_assets.grading.specs import MathGrader
-from trinity_assets.grading.verdicts import Payload, Verdict, brief, compared, nothing_found
+from trinity_assets.grading.verdicts import Payload, Verdict, compared, nothing_found
+from trinity_assets.texts import quoted
 
 # --- the answer in a completion ---------------------------------------------------------------------------------------
 
@@ -131,7 +132,7 @@ def grade_math(_grader: MathGrader, completion: str, payload: Payload) -> Verdic
         return compared(True, found, found.value)
     open_pairs = [pair for pair, equal in equal_at_sight.items() if equal is None]
     if open_pairs and (reason := refusal(answer)):
-        return Verdict(0.0, f"refused_{reason}", found.ambiguous, f"SymPy is not asked about {brief(found.value)}")
+        return Verdict(0.0, f"refused_{reason}", found.ambiguous, f"SymPy is not asked about {quoted(found.value)}")
     return compared(any(_verified(*pair) for pair in open_pairs), found, found.value)
 
 

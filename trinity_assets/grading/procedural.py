@@ -20,7 +20,8 @@ from typing import Any
 from trinity_assets.errors import GraderError
 from trinity_assets.grading.extraction import Extraction, answer_text, marked_spans, tagged_spans
 from trinity_assets.grading.specs import ProceduralGrader
-from trinity_assets.grading.verdicts import Payload, Verdict, brief, nothing_found
+from trinity_assets.grading.verdicts import Payload, Verdict, nothing_found
+from trinity_assets.texts import quoted
 
 
 def extract_tagged(text: str) -> Extraction:
@@ -68,18 +69,18 @@ def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payloa
     if found.value is None:
         return nothing_found(found)
     if not _is_harmless(dataset, found.value):
-        reason = f"{dataset} evaluates answers, and this is no plain value: {brief(found.value)}"
+        reason = f"{dataset} evaluates answers, and this is no plain value: {quoted(found.value)}"
         return Verdict(0.0, "refused_code", found.ambiguous, reason)
     if (form := _FORMS.get(dataset)) and not form.fullmatch(found.value):
-        reason = f"{dataset} overlooks what is no part of a solution, and here is more: {brief(found.value)}"
+        reason = f"{dataset} overlooks what is no part of a solution, and here is more: {quoted(found.value)}"
         return Verdict(0.0, "refused_form", found.ambiguous, reason)
     try:
         score = _checked(scorer(found.value, dict(entry)))
     except Exception as error:  # a scorer may stumble over any text in any way
         _demand_sound_entry(scorer, dataset, entry)
-        reason = f"the scorer could not read {brief(found.value)}: {type(error).__name__}"
+        reason = f"the scorer could not read {quoted(found.value)}: {type(error).__name__}"
         return Verdict(0.0, found.rule, found.ambiguous, reason)
-    return Verdict(score, found.rule, found.ambiguous, "" if score == 1 else f"answered {brief(found.value)}")
+    return Verdict(score, found.rule, found.ambiguous, "" if score == 1 else f"answered {quoted(found.value)}")
 
 
 Scorer = Callable[[str | None, dict[str, Any]], float]

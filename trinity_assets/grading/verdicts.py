@@ -14,7 +14,6 @@ Payload = Mapping[str, Any]
 REASON_CHARACTERS = 300
 """Characters of a reason in a solve table."""
 
-brief = quoted
 """How a reason quotes an answer."""
 
 
@@ -53,4 +52,4 @@ def nothing_found(found: Extraction) -> Verdict:
 
 def compared(solved: bool, found: Extraction, answer: str) -> Verdict:
     """The verdict on an answer that was found and compared with the gold."""
-    return Verdict(float(solved), found.rule, found.ambiguous, "" if solved else f"answered {brief(answer)}")
+    return Verdict(float(solved), found.rule, found.ambiguous, "" if solved else f"answered {quoted(answer)}")
