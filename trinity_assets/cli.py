@@ -17,6 +17,8 @@ from rich.table import Table
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import SelectionError, TrinityError
+from trinity_assets.recorded.specs import RECORDED, takes_scores
+from trinity_assets.workers.specs import WorkerSpec
 
 if TYPE_CHECKING:
     from dagster import AssetKey
@@ -215,17 +217,21 @@ def _print_cells(catalog: Catalog) -> None:
     for heading in ("worker", "provider", "model", "prompt", "benchmark", "source", "limit", "grader", "routers"):
         table.add_column(heading, overflow="fold")
     for worker, benchmark in catalog.cells:
-        routers = [r.name for r in catalog.routers.values() if worker in r.workers and benchmark in r.benchmarks]
+        routers = [
+            r.name
+            for r in catalog.routers.values()
+            if worker.name in {w.name for w in r.workers} and benchmark in r.benchmarks
+        ]
         source = benchmark.snapshot.source
         table.add_row(
             worker.name,
-            worker.provider.name,
+            worker.provider.name if isinstance(worker, WorkerSpec) else RECORDED,
             worker.model,
-            worker.prompt_name,
+            worker.prompt_name if isinstance(worker, WorkerSpec) else "-",
             benchmark.name,
             source.kind,
             str(benchmark.snapshot.limit or "all"),
-            benchmark.grading.grader.kind,
+            RECORDED if takes_scores(worker, benchmark.name) else benchmark.grading.grader.kind,
             ", ".join(routers),
         )
     Console(width=None if sys.stdout.isatty() else 160).print(table)

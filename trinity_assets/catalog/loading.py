@@ -11,11 +11,22 @@ from pydantic import TypeAdapter, ValidationError
 
 from trinity_assets.benchmarks.specs import FieldMapping, FileSource, ProceduralSource, SnapshotSpec
 from trinity_assets.catalog.catalog import CATALOG_VARIABLE, DEFAULT_CATALOG, Benchmark, Catalog, Router
-from trinity_assets.catalog.entries import FILES, NAMED_BY_KEY, BenchmarkEntry, RouterEntry, WorkerEntry
+from trinity_assets.catalog.entries import (
+    FILES,
+    NAMED_BY_KEY,
+    OPTIONAL,
+    BenchmarkEntry,
+    RecordedWorkerEntry,
+    RouterEntry,
+    WorkerEntry,
+)
 from trinity_assets.catalog.presets import GENERATED, PRESETS, Preset
 from trinity_assets.catalog.reading import Document, Fault, FieldPath, read_document
 from trinity_assets.errors import CatalogError
 from trinity_assets.grading.specs import GradingSpec
+from trinity_assets.recorded.files import file_versions
+from trinity_assets.recorded.formats import resolved
+from trinity_assets.recorded.specs import RECORDED, RecordedCell, RecordedWorkerSpec, Worker
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN
 from trinity_assets.workers.specs import WorkerSpec
@@ -66,7 +77,11 @@ class _Loader:
         return None if self.faults else catalog
 
     def _read_file(self, file: str, sections: dict[str, Any]) -> None:
-        document = self._documents[file] = read_document(self._directory / file)
+        if not (self._directory / file).exists() and sections.keys() <= OPTIONAL:
+            document = Document(self._directory / file, {})
+        else:
+            document = read_document(self._directory / file)
+        self._documents[file] = document
         self.faults += document.faults
         if not isinstance(document.data, dict):
             self._fault(file, (), f"expected a mapping with {_names(sections)}")
@@ -76,7 +91,8 @@ class _Loader:
         for section, entry_type in sections.items():
             entries = data.get(section)
             if not isinstance(entries, dict) or not entries:
-                if not document.faults:
+                nothing = entries is None or entries == {}
+                if not document.faults and not (nothing and section in OPTIONAL):
                     self._fault(file, (section,), "missing; expected a mapping of names to entries")
                 entries = {}
             self._declared[section] = {str(name) for name in entries}
@@ -101,6 +117,9 @@ class _Loader:
 
     def _check_references(self) -> None:
         for name, worker in self._entries["workers"].items():
+            if isinstance(worker, RecordedWorkerEntry):
+                self._check_recorded(name, worker)
+                continue
             self._check_name("workers.yaml", ("workers", name, "provider"), worker.provider, "providers")
             self._check_name("workers.yaml", ("workers", name, "prompt"), worker.prompt, "prompts")
         for name, pool in self._entries["pools"].items():
@@ -116,12 +135,37 @@ class _Loader:
                 self._check_name("routers.yaml", (*path, "benchmarks", index), benchmark, "benchmarks")
                 if benchmark in router.benchmarks[:index]:
                     self._fault("routers.yaml", (*path, "benchmarks", index), f"{benchmark!r} is listed already")
+                elif unrecorded := self._unrecorded(router.pool, benchmark):
+                    problem = (
+                        f"{_names(unrecorded)} in pool {router.pool!r} cannot be asked and have no outcomes recorded "
+                        f"on {benchmark!r}; add them in workers.yaml, or take them out of the pool"
+                    )
+                    self._fault("routers.yaml", (*path, "benchmarks", index), problem)
         for name, benchmark in self._entries["benchmarks"].items():
             self._check_benchmark(name, benchmark)
 
     def _check_name(self, file: str, path: FieldPath, name: str, section: str) -> None:
         if name not in self._declared[section]:
             self._fault(file, path, f"unknown {section[:-1]} {name!r}; declared: {_names(self._declared[section])}")
+
+    def _check_recorded(self, name: str, worker: RecordedWorkerEntry) -> None:
+        for benchmark, outcomes in worker.recorded.items():
+            path = ("workers", name, RECORDED, benchmark)
+            self._check_name("workers.yaml", path, benchmark, "benchmarks")
+            for file in outcomes.paths:
+                if not (self._directory / file).is_file():
+                    self._fault("workers.yaml", (*path, "path"), f"no file {self._directory / file}")
+
+    def _unrecorded(self, pool: str, benchmark: str) -> list[str]:
+        """The recorded workers of a pool that have no outcomes on a declared benchmark."""
+        workers = {name: self._entries["workers"].get(name) for name in self._entries["pools"].get(pool, ())}
+        return [
+            name
+            for name, worker in workers.items()
+            if isinstance(worker, RecordedWorkerEntry)
+            and benchmark in self._declared["benchmarks"]
+            and benchmark not in worker.recorded
+        ]
 
     def _check_benchmark(self, name: str, entry: BenchmarkEntry) -> None:
         path = ("benchmarks", name)
@@ -133,7 +177,6 @@ class _Loader:
 
     def _compose(self) -> Catalog | None:
         entries = self._entries
-        workers = {name: self._worker(name, entry) for name, entry in entries["workers"].items()}
         benchmarks: dict[str, Benchmark] = {}
         for name, entry in entries["benchmarks"].items():
             try:
@@ -143,11 +186,19 @@ class _Loader:
                     self._fault("benchmarks.yaml", ("benchmarks", name, *detail["loc"]), _problem(detail["msg"]))
         if self.faults:
             return None
+        workers = {
+            name: self._recorded_worker(name, entry, benchmarks)
+            if isinstance(entry, RecordedWorkerEntry)
+            else self._worker(name, entry)
+            for name, entry in entries["workers"].items()
+        }
+        if self.faults:
+            return None
         routers = {
             name: Router(
                 name,
                 entry.pool,
-                tuple(workers[worker] for worker in entries["pools"][entry.pool]),
+                tuple(_on(workers[worker], entry.benchmarks) for worker in entries["pools"][entry.pool]),
                 tuple(benchmarks[benchmark] for benchmark in entry.benchmarks),
                 entries["backbones"][entry.backbone],
                 _training(entry),
@@ -174,6 +225,20 @@ class _Loader:
             price=entry.price,
         )
 
+    def _recorded_worker(
+        self, name: str, entry: RecordedWorkerEntry, benchmarks: dict[str, Benchmark]
+    ) -> RecordedWorkerSpec:
+        model = entry.model or name
+        cells: dict[str, RecordedCell] = {}
+        for benchmark, outcomes in entry.recorded.items():
+            try:
+                mapped = resolved(outcomes, model, benchmarks[benchmark].snapshot.fields)
+            except ValueError as error:
+                self._fault("workers.yaml", ("workers", name, RECORDED, benchmark), str(error))
+                continue
+            cells[benchmark] = RecordedCell(outcomes=mapped, files=file_versions(mapped, self._directory))
+        return RecordedWorkerSpec(name=name, model=model, cells=cells, price=entry.price)
+
     def _fault(self, file: str, path: FieldPath, problem: str) -> None:
         self.faults.append(self._documents[file].fault(path, problem))
 
@@ -196,6 +261,10 @@ def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
         quarantine=entry.quarantine,
     )
     return Benchmark(name, snapshot, GradingSpec(grader=grader, settlement=entry.settlement))  # type: ignore[arg-type]
+
+
+def _on(worker: Worker, benchmarks: Iterable[str]) -> Worker:
+    return worker.on(benchmarks) if isinstance(worker, RecordedWorkerSpec) else worker
 
 
 def _preset(entry: BenchmarkEntry) -> Preset | None:

@@ -80,6 +80,10 @@ class Settlement(Spec):
         return 0.0 if verdict == "unsolved" else None
 
 
+TAKEN_AS_THEY_ARE: dict[str, Any] = {"rule": "recorded", "version": 1}
+"""The grading of scores that were recorded: none."""
+
+
 class GradingSpec(Spec):
     """Everything that a solve table depends on beside answers and gold."""
 

@@ -64,10 +64,11 @@ class Outcome:
         for name in ("text", "finish_reason", "model_returned", "error"):
             value = getattr(self, name)
             if isinstance(value, str):
-                object.__setattr__(self, name, _encodable(value))
+                object.__setattr__(self, name, encodable(value))
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
+    """``text`` as a database can keep it: half a surrogate pair becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
