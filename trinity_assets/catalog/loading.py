@@ -22,11 +22,10 @@ from trinity_assets.catalog.entries import (
 )
 from trinity_assets.catalog.presets import GENERATED, PRESETS, Preset
 from trinity_assets.catalog.reading import Document, Fault, FieldPath, read_document
+from trinity_assets.catalog.recorded_workers import recorded_worker
 from trinity_assets.errors import CatalogError
 from trinity_assets.grading.specs import GradingSpec
-from trinity_assets.recorded.files import file_versions
-from trinity_assets.recorded.formats import resolved
-from trinity_assets.recorded.specs import RECORDED, RecordedCell, RecordedWorkerSpec, Worker
+from trinity_assets.recorded.specs import RECORDED, RecordedWorkerSpec, Worker
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN
 from trinity_assets.workers.specs import WorkerSpec
@@ -186,12 +185,7 @@ class _Loader:
                     self._fault("benchmarks.yaml", ("benchmarks", name, *detail["loc"]), _problem(detail["msg"]))
         if self.faults:
             return None
-        workers = {
-            name: self._recorded_worker(name, entry, benchmarks)
-            if isinstance(entry, RecordedWorkerEntry)
-            else self._worker(name, entry)
-            for name, entry in entries["workers"].items()
-        }
+        workers = {name: self._worker(name, entry, benchmarks) for name, entry in entries["workers"].items()}
         if self.faults:
             return None
         routers = {
@@ -214,7 +208,13 @@ class _Loader:
             self._fault("routers.yaml", ("routers",), problem)
         return catalog
 
-    def _worker(self, name: str, entry: WorkerEntry) -> WorkerSpec:
+    def _worker(self, name: str, entry: WorkerEntry | RecordedWorkerEntry, benchmarks: dict[str, Benchmark]) -> Worker:
+        if isinstance(entry, RecordedWorkerEntry):
+            fields = {benchmark.name: benchmark.snapshot.fields for benchmark in benchmarks.values()}
+            worker, problems = recorded_worker(name, entry, fields, self._directory)
+            for benchmark, problem in problems.items():
+                self._fault("workers.yaml", ("workers", name, RECORDED, benchmark), problem)
+            return worker
         return WorkerSpec(
             name=name,
             provider=self._entries["providers"][entry.provider],
@@ -224,20 +224,6 @@ class _Loader:
             sampling=entry.sampling,
             price=entry.price,
         )
-
-    def _recorded_worker(
-        self, name: str, entry: RecordedWorkerEntry, benchmarks: dict[str, Benchmark]
-    ) -> RecordedWorkerSpec:
-        model = entry.model or name
-        cells: dict[str, RecordedCell] = {}
-        for benchmark, outcomes in entry.recorded.items():
-            try:
-                mapped = resolved(outcomes, model, benchmarks[benchmark].snapshot.fields)
-            except ValueError as error:
-                self._fault("workers.yaml", ("workers", name, RECORDED, benchmark), str(error))
-                continue
-            cells[benchmark] = RecordedCell(outcomes=mapped, files=file_versions(mapped, self._directory))
-        return RecordedWorkerSpec(name=name, model=model, cells=cells, price=entry.price)
 
     def _fault(self, file: str, path: FieldPath, problem: str) -> None:
         self.faults.append(self._documents[file].fault(path, problem))
