@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from trinity_assets.benchmarks.formats import COMPRESSED, format_of, parse_rows
+from trinity_assets.benchmarks.formats import COMPRESSED, format_of, json_line_rows, parse_rows
 from trinity_assets.errors import RecordedError, TaskSourceError
 from trinity_assets.files import file_sha256
 from trinity_assets.recorded.formats import FORMATS, Format, Row
@@ -77,28 +78,42 @@ def read_cell_rows(cell: RecordedCell, directory: Path) -> Rows:
 
 
 def _entries(path: Path, sha256: str, form: Format, wanted: set[str], columns: set[str]) -> Iterator[Row]:
-    data = _checked_bytes(path, sha256)
     try:
         if form.samples_in is not None:
-            yield from _samples(data, path, form.samples_in)
+            yield from _samples(_checked_bytes(path, sha256), path, form.samples_in)
+        elif path.suffix == ".jsonl":
+            yield from json_line_rows(_checked_lines(path, sha256), str(path))
         elif format_of(path.name) == ".parquet":
-            yield from _parquet(data, path, form, wanted, columns)
+            yield from _parquet(_checked_bytes(path, sha256), path, form, wanted, columns)
         else:
-            yield from parse_rows(data, path.name, str(path))
+            yield from parse_rows(_checked_bytes(path, sha256), path.name, str(path))
     except TaskSourceError as error:
         raise RecordedError(str(error)) from None
-
-
-def _checked_bytes(path: Path, sha256: str) -> bytes:
-    try:
-        data = path.read_bytes()
     except FileNotFoundError:
         raise RecordedError(f"there is no file {path}; correct the path, which is relative to the catalog") from None
     except OSError as error:
         raise RecordedError(f"cannot read {path}: {error}") from error
+
+
+def _checked_bytes(path: Path, sha256: str) -> bytes:
+    data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise RecordedError(f"{path} was changed while this ran; run it again")
+        raise RecordedError(f"{path} {_CHANGED}")
     return data
+
+
+def _checked_lines(path: Path, sha256: str) -> Iterator[bytes]:
+    """Line by line, since a log holds much that is not wanted. Only at its end is it known to be the right file."""
+    seen = hashlib.sha256()
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream):
+            seen.update(line)
+            yield line.removeprefix(codecs.BOM_UTF8) if number == 0 else line
+    if seen.hexdigest() != sha256:
+        raise RecordedError(f"{path} {_CHANGED}")
+
+
+_CHANGED = "was changed while this ran; run it again"
 
 
 def _samples(data: bytes, path: Path, name: str) -> list[Row]:

@@ -121,18 +121,29 @@ def import_outcomes(cell: RecordedCell, tasks: pd.DataFrame, directory: Path, *,
         missing=[task for task in tasks["task_id"] if task not in kept],
     )
     _require_coverage(account, outcomes, label)
-    table = [
-        {"task_id": task, "sample": sample, **outcome}
-        for task in tasks["task_id"]
-        for sample, outcome in enumerate(kept.get(task, []))
-    ]
-    return Recorded(pd.DataFrame(table, columns=pd.Index(OUTCOMES_SCHEMA.names)).astype(_TYPES), account)
+    return Recorded(_table(kept, tasks), account)
 
 
 def outcomes_data_version(frame: pd.DataFrame) -> str:
     """The sha256 of every task's and sample's status, text and score: no cost, no latency, no place in a file."""
-    decisive = frame[["task_id", "sample", "status", "text", "score"]].astype(object)
-    return digest(decisive.where(frame[decisive.columns].notna(), None).values.tolist())
+    decisive = [frame[name] for name in ("task_id", "sample", "status", "text", "score")]
+    return digest(
+        [
+            # The digest of a text, so that the texts do not lie in memory once more as one.
+            [task, sample, status, None if pd.isna(text) else digest(text), None if pd.isna(score) else score]
+            for task, sample, status, text, score in zip(*decisive, strict=True)
+        ]
+    )
+
+
+def _table(kept: Mapping[str, list[Row]], tasks: pd.DataFrame) -> pd.DataFrame:
+    columns: dict[str, list[Any]] = {name: [] for name in OUTCOMES_SCHEMA.names}
+    for task in tasks["task_id"]:
+        for sample, outcome in enumerate(kept.get(task, [])):
+            for name, value in (outcome | {"task_id": task, "sample": sample}).items():
+                columns[name].append(value)
+    # Without the type, pandas copies the texts into an array of its own.
+    return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in columns.items()}).astype(_TYPES)
 
 
 def _selected(read: Rows, outcomes: RecordedOutcomes, label: str) -> list[tuple[str, Row]]:

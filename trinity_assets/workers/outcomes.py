@@ -69,6 +69,8 @@ class Outcome:
 
 def encodable(text: str) -> str:
     """``text`` as a database can keep it: half a surrogate pair becomes U+FFFD."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
