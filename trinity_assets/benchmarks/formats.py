@@ -84,7 +84,7 @@ def _parse_json_lines(data: bytes, where: str) -> list[Row]:
     return list(json_line_rows(_text(data, where).split("\n"), where))
 
 
-def json_line_rows(lines: Iterable[str] | Iterable[bytes], where: str) -> Iterator[Row]:
+def json_line_rows(lines: Iterable[str | bytes], where: str) -> Iterator[Row]:
     """The row of each line that is not blank, one at a time; ``where`` is what messages call the file.
 
     Raises:

@@ -92,7 +92,7 @@ def test_a_long_table_gives_a_worker_the_rows_that_name_it(tmp_path: Path, suffi
         for model in ("a", "b")
     ]
     path = write(tmp_path / f"long{suffix}", rows)
-    measures = {"cost_usd": "usd", "latency_s": "s", "input_tokens": "in", "output_tokens": "out"}
+    measures: dict[str, Any] = {"cost_usd": "usd", "latency_s": "s", "input_tokens": "in", "output_tokens": "out"}
     recorded = imported(
         tmp_path, path=path.name, task={"question": "q"}, where={"model": "b"}, completion="answer", **measures
     )
