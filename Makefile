@@ -36,7 +36,7 @@ $(SETUP): $(INPUTS)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline,dev]'
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-embedded.txt
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[procedural]' || \
-	  echo "Generated benchmarks (the extra 'procedural') need a C compiler and are left out; all else is set up."
+	  echo "The extra 'procedural' could not be installed (see above; it needs a C compiler). All else is set up; generated benchmarks are left out until: $(BIN)/python -m pip install --constraint constraints.txt --editable '.[procedural]'"
 	@touch $(SETUP)
 
 demo: setup

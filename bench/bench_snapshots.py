@@ -2,9 +2,9 @@
 
 Each size is snapshotted in a new process, from a JSON Lines file to the bytes of both tables, in alternating rounds, of
 which the best counts. The ratio of the seconds per task at the larger size to those at the smaller is 1 when the work
-is linear. The peak is the process's resident
-memory, imports and source included. The questions are synthetic: 40 to 80 words drawn as often as words of English
-are, a third with one of ten long introductions in common, every fiftieth a near duplicate of an earlier one.
+is linear. The peak is the process's resident memory, imports and source included. The questions are synthetic: 40 to
+80 words drawn as often as words of English are, a third with one of ten long introductions in common, every fiftieth a
+near duplicate of an earlier one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEAR_DUPLICATE_EVERY = 50
 
 def write_source(path: Path, count: int) -> None:
     """``count`` tasks as JSON Lines."""
-    draw = random.Random(0)  # noqa: S311
+    draw = random.Random(0)  # noqa: S311 - test data, no secret
     words = [f"w{number:x}" for number in range(WORDS)]
     # Zipf's law: the n-th word is drawn 1/n as often as the first.
     weights = list(itertools.accumulate(1 / rank for rank in range(1, WORDS + 1)))
@@ -68,7 +68,7 @@ def measure(path: Path) -> None:
 def measured(path: Path) -> tuple[float, ...]:
     """What :func:`measure` prints in a new process."""
     command = [sys.executable, "-m", "bench.bench_snapshots", str(path)]
-    child = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    child = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own code
     return tuple(json.loads(child.stdout))
 
 

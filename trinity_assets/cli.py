@@ -158,15 +158,19 @@ def show(router: Annotated[str | None, typer.Argument(help="One router; default:
 
 @app.command()
 def grade(
-    file: Annotated[Path, typer.Argument(help="Rows with task_id and completion: .jsonl, .jsonl.gz, .csv, .parquet.")],
+    file: Annotated[Path, typer.Argument(help="Rows with task_id and completion: .jsonl, .json, .csv or .parquet.")],
     benchmark: Annotated[str, typer.Option("--benchmark", help="A benchmark of the catalog.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where results go (.jsonl, .csv, .parquet); default: beside FILE.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Where results go, replacing what is there (.jsonl, .csv, .parquet); default: FILE.graded.jsonl.",
+        ),
     ] = None,
     catalog: CatalogOption = None,
 ) -> None:
     """Grade completions that you already have; print a table and write a result with its reason for each."""
-    from trinity_assets.grading.completions import grade_completions, read_completions, write_results
+    from trinity_assets.grading.completions import grade_completions, read_completions, require_writable, write_results
 
     loaded = load_catalog(catalog or catalog_directory())
     if benchmark not in loaded.benchmarks:
@@ -175,6 +179,7 @@ def grade(
         out = file.with_name(file.name.removesuffix(".gz").rpartition(".")[0] + ".graded.jsonl")
     if out.resolve() == file.resolve():
         raise SelectionError(f"the results would overwrite the completions in {file}; give another --out")
+    require_writable(out)
     chosen = loaded.benchmarks[benchmark]
     graded = grade_completions(read_completions(file), chosen.snapshot, chosen.grading, loaded.directory)
     write_results(graded.results, out)
@@ -268,6 +273,8 @@ def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> Non
         print("  and more, with their reasons in the results")
     if graded.unanswered:
         print(f"{len(graded.unanswered)} tasks have no completion, {graded.unanswered[0]!r} first")
+    if graded.quarantined:
+        print(f"{graded.quarantined} completions are of tasks in quarantine and left out")
     if graded.facts:
         print(", ".join(f"{name}: {value}" for name, value in graded.facts.items()))
 

@@ -1,9 +1,21 @@
 """The one hierarchy of errors: each says what was wrong, where, and what to do about it.
 
-Belongs here: the errors that a caller tells apart. Bugs stay ordinary Python exceptions and are never caught.
+Belongs here: the errors that a caller tells apart, and how a message lists many faults. Bugs stay ordinary Python
+exceptions and are never caught.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+FAULTS_SHOWN = 20
+"""How many faults, or names of what is at fault, one message lists."""
+
+
+def listed(faults: Sequence[str], separator: str = "; ") -> str:
+    """The first faults, and how many more there are."""
+    more = [f"and {len(faults) - FAULTS_SHOWN} more"] if len(faults) > FAULTS_SHOWN else []
+    return separator.join([*faults[:FAULTS_SHOWN], *more])
 
 
 class TrinityError(Exception):

@@ -6,8 +6,11 @@ and the directories of a project (``home``).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 from trinity_assets.errors import DistributionError
@@ -53,3 +56,20 @@ def distribution_file(distribution: str, file: str) -> Path:
             + ", ".join(sorted(found))
         )
     return next(iter(found.values()))
+
+
+@contextlib.contextmanager
+def replaced_whole(path: Path) -> Iterator[Path]:
+    """A temporary name beside ``path`` to write to; it becomes ``path`` when the block ends without an error.
+
+    A process killed at any moment leaves ``path`` as it was, or whole.
+
+    Raises:
+        OSError: the file cannot be written or renamed.
+    """
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Bytes of a file to task rows: JSON Lines, a JSON array, CSV or Parquet, told apart by the file's ending.
+"""Bytes of a file to task rows, by the format that the file's ending names; ``_PARSERS`` lists the formats.
 
 A row that cannot be read is an error that names it by line (texts) or by item; none is dropped.
 """
@@ -12,28 +12,41 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from trinity_assets.errors import TaskSourceError
+from trinity_assets.errors import TaskSourceError, listed
 
 Row = dict[str, Any]
 
-FAULTS_SHOWN = 20
 COMPRESSED = ".gz"
+"""What follows the ending of a file that gzip has compressed."""
 
 
-def format_of(path: str) -> str:
-    """The ending that decides how ``path`` (of a file, or a URL) is read: one of ``.jsonl .json .csv .parquet``.
+def formats() -> str:
+    """The endings that can be read, for people."""
+    compressible = ", ".join(ending for ending, parser in _PARSERS.items() if parser.compressible)
+    others = (ending for ending, parser in _PARSERS.items() if not parser.compressible)
+    return ", ".join([f"{compressible} (each also {COMPRESSED})", *others])
+
+
+def check_format(path: str) -> None:
+    """Refuse a ``path`` (of a file, or a URL) whose ending names no format.
 
     Raises:
-        ValueError: another ending; says which there are.
+        ValueError: it does not; says which there are.
     """
+    _parser_of(path)
+
+
+def _parser_of(path: str) -> _Parser:
     endings = _endings(path)
-    ending = (endings[:-1] if endings[-1:] == [COMPRESSED] else endings)[-1:]
-    if ending and ending[0] in _PARSERS:
-        return ending[0]
-    raise ValueError(f"the name of the file {path} ends in none of {', '.join(_PARSERS)} (each also with {COMPRESSED})")
+    compressed = endings[-1:] == [COMPRESSED]
+    parser = _PARSERS.get("".join(endings[:-1][-1:] if compressed else endings[-1:]))
+    if parser is None or (compressed and not parser.compressible):
+        raise ValueError(f"the name of the file {path} ends in none of {formats()}")
+    return parser
 
 
 def _endings(path: str) -> list[str]:
@@ -46,18 +59,13 @@ def parse_rows(data: bytes, path: str, where: str) -> list[Row]:
     Raises:
         TaskSourceError: damaged, not UTF-8, or with rows that cannot be read, each of which is named.
     """
+    parser = _parser_of(path)
     if _endings(path)[-1] == COMPRESSED:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise TaskSourceError(f"cannot read {where}: {error}") from error
-    return _PARSERS[format_of(path)](data, where)
-
-
-def listed(faults: list[str], separator: str = "; ") -> str:
-    """The first faults, and how many more there are."""
-    more = [f"and {len(faults) - FAULTS_SHOWN} more"] if len(faults) > FAULTS_SHOWN else []
-    return separator.join(faults[:FAULTS_SHOWN] + more)
+    return parser.parse(data, where)
 
 
 def _text(data: bytes, where: str) -> str:
@@ -166,9 +174,22 @@ def _parse_parquet(data: bytes, where: str) -> list[Row]:
     return rows
 
 
-_PARSERS: dict[str, Callable[[bytes, str], list[Row]]] = {
-    ".jsonl": _parse_json_lines,
-    ".json": _parse_json_array,
-    ".csv": _parse_csv,
-    ".parquet": _parse_parquet,
+@dataclass(frozen=True)
+class _Parser:
+    """How the bytes of one format become rows; ``parse(data, where)`` calls the file ``where`` in messages.
+
+    compressible: a file may be gzipped as a whole. Parquet compresses its own pages and is read from its end, so a
+    gzipped one is a mistake of whoever made it.
+    """
+
+    parse: Callable[[bytes, str], list[Row]]
+    compressible: bool = True
+
+
+_PARSERS = {
+    ".jsonl": _Parser(_parse_json_lines),
+    ".json": _Parser(_parse_json_array),
+    ".csv": _Parser(_parse_csv),
+    ".parquet": _Parser(_parse_parquet, compressible=False),
 }
+"""Every format that can be read, by the ending that names it."""

@@ -25,9 +25,14 @@ class Options:
         """The label of the option that ``answer`` names: by index from 0, by label or, where no label, by text.
 
         Raises:
-            ValueError: it names none of them, or several.
+            ValueError: it names none of them, or several, or is a number that is both an index and another's label.
         """
         if isinstance(answer, int) and not isinstance(answer, bool):
+            if str(answer) in self.labels and self.labels.index(str(answer)) != answer:
+                raise ValueError(
+                    f"the answer {answer} may be a label or an index, which is counted from 0; if it is a label, quote "
+                    f'it in the source ("{answer}")'
+                )
             if 0 <= answer < len(self.labels):
                 return self.labels[answer]
             raise ValueError(f"the answer {answer} is no index of {len(self.labels)} options, which are counted from 0")

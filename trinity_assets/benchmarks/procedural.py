@@ -17,9 +17,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from trinity_assets.benchmarks.formats import Row, listed
+from trinity_assets.benchmarks.formats import Row
 from trinity_assets.benchmarks.specs import ProceduralSource
-from trinity_assets.errors import TaskSourceError
+from trinity_assets.errors import TaskSourceError, listed
 
 GENERATOR = "reasoning-gym"
 MIXTURE = "composite"
@@ -29,6 +29,9 @@ Entry = dict[str, Any]
 Scorer = Callable[[Any, Entry], float]
 
 _REFUSED = 3
+"""The child's exit status for a source that is at fault; its last line says why. Python itself ends with 1 or 2."""
+_LAST_WORDS = 2000
+"""Characters of what a child that failed said at its end."""
 
 
 def generator_version() -> str | None:
@@ -67,14 +70,15 @@ def generated_rows(source: ProceduralSource) -> list[Row]:
         raise TaskSourceError(child.stderr.strip().rpartition("\n")[2])
     if child.returncode != 0:
         raise TaskSourceError(
-            f"{GENERATOR} failed to generate {source.dataset} (exit status {child.returncode}): {child.stderr[-2000:]}"
+            f"{GENERATOR} failed to generate {source.dataset} (exit status {child.returncode}): "
+            + child.stderr[-_LAST_WORDS:]
         )
     rows: list[Row] = json.loads(child.stdout)
     return rows
 
 
-def _generate(source: ProceduralSource) -> list[Row]:
-    """What :func:`generated_rows` returns, in this process."""
+def _generate(source: ProceduralSource) -> tuple[Scorer, list[Entry]]:
+    """The data set's own scorer and its first ``size`` entries."""
     import reasoning_gym
     from reasoning_gym.factory import DATASETS
 
@@ -95,23 +99,29 @@ def _generate(source: ProceduralSource) -> list[Row]:
         raise TaskSourceError(
             f"{GENERATOR} cannot generate {source.dataset} with the config {json.dumps(source.config)}: {problem}"
         ) from error
+    return dataset.score_answer, entries
 
-    scorer = reasoning_gym.get_score_answer_fn(source.dataset)
+
+def _kept_rows(dataset: str, own_scorer: Scorer, entries: list[Entry]) -> list[Row]:
+    """The entries as rows, each question once, after a check that they can be scored by what is kept of them."""
+    import reasoning_gym
+
+    scorer = reasoning_gym.get_score_answer_fn(dataset)
     rows: dict[str, Row] = {}
     faults: list[str] = []
     for number, entry in enumerate(entries):
         try:
             kept: Entry = json.loads(json.dumps(entry, allow_nan=False))
-            if otherwise := _scored_otherwise(dataset.score_answer, scorer, entry, kept):
+            if otherwise := _scored_otherwise(own_scorer, scorer, entry, kept):
                 faults.append(f"row {number}: {otherwise}")
         except (TypeError, ValueError) as error:
             faults.append(f"row {number}: {error}")
             continue
-        row = {"id": f"{source.dataset}/{number}", "dataset": source.dataset, "entry": kept}
+        row = {"id": f"{dataset}/{number}", "dataset": dataset, "entry": kept}
         rows.setdefault(kept["question"], row | {"question": kept["question"], "answer": kept["answer"]})
     if faults:
         raise TaskSourceError(
-            f"{GENERATOR} cannot score {source.dataset} from what a snapshot keeps; choose another data set or config: "
+            f"{GENERATOR} cannot score {dataset} from what a snapshot keeps; choose another data set or config: "
             + listed(faults)
         )
     return list(rows.values())
@@ -142,7 +152,7 @@ def _main() -> int:
     source = ProceduralSource.model_validate_json(sys.stdin.read())
     with contextlib.redirect_stdout(sys.stderr):
         try:
-            rows = _generate(source)
+            rows = _kept_rows(source.dataset, *_generate(source))
         except TaskSourceError as error:
             sys.stderr.write("\n" + " ".join(str(error).split()) + "\n")
             return _REFUSED

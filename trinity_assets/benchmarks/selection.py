@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trinity_assets.benchmarks.formats import listed
 from trinity_assets.benchmarks.specs import Quarantined, SnapshotSpec
-from trinity_assets.errors import TaskSourceError
+from trinity_assets.errors import TaskSourceError, listed
 from trinity_assets.spec import digest
 
 
@@ -43,7 +42,8 @@ def select_rows(spec: SnapshotSpec, ids: Sequence[str | None]) -> Selection:
             f"{listed([repr(task_id) for task_id in unknown], ', ')}; correct or remove them"
         )
     order = _ordered(spec, ids)[: spec.limit]
-    return Selection(order, {row: entries[ids[row]] for row in order if ids[row] in entries})  # type: ignore[index]
+    quarantined = ((row, entries.get(task_id)) for row in order if (task_id := ids[row]) is not None)
+    return Selection(order, {row: entry for row, entry in quarantined if entry is not None})
 
 
 def _ordered(spec: SnapshotSpec, ids: Sequence[str | None]) -> list[int]:

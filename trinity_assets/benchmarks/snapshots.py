@@ -6,21 +6,22 @@ They are two so that a corrected gold answer regrades the answers without asking
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from trinity_assets.benchmarks.formats import Row, listed
+from trinity_assets.benchmarks.formats import Row
 from trinity_assets.benchmarks.multiple_choice import options_of
 from trinity_assets.benchmarks.near_duplicates import near_duplicate_groups
 from trinity_assets.benchmarks.selection import Selection, select_rows
 from trinity_assets.benchmarks.sources import read_rows
-from trinity_assets.benchmarks.specs import ANSWER_KEY, FieldMapping, Quarantined, SnapshotSpec, prompt_fields
-from trinity_assets.errors import TaskSourceError
+from trinity_assets.benchmarks.specs import ANSWER_KEY, CHOICE_KEYS, Quarantined, SnapshotSpec, prompt_fields
+from trinity_assets.errors import TaskSourceError, listed
 from trinity_assets.spec import canonical_json, digest
 
 TASKS_SCHEMA = pa.schema(
@@ -63,10 +64,12 @@ def take_snapshot(spec: SnapshotSpec, catalog_dir: Path) -> Snapshot:
         raise TaskSourceError(f"benchmark {spec.name}: the source holds no rows")
     ids = [_task_id(spec, row, number) for number, row in enumerate(rows)]
     selection = select_rows(spec, ids)
-    tasks = _tasks(spec, rows, ids, selection.kept)
-    if tasks.empty:
+    read = {number: _read_row(spec, rows[number]) for number in selection.order}
+    _refuse_faults(spec, ids, selection.kept, read)
+    if not selection.kept:
         raise TaskSourceError(f"benchmark {spec.name}: every selected task is quarantined")
-    tasks["group"] = _groups(spec, rows, ids, selection, tasks)
+    tasks = _tasks(ids, selection.kept, read)
+    tasks["group"] = _groups(ids, selection, read)
     payloads = tasks.pop("payload")
     gold = pd.DataFrame(
         {
@@ -109,62 +112,49 @@ def _task_id(spec: SnapshotSpec, row: Row, number: int) -> str | None:
     return None if value is None or _json_problem(str(value)) else str(value)
 
 
-def _tasks(spec: SnapshotSpec, rows: Sequence[Row], ids: Sequence[str | None], kept: Sequence[int]) -> pd.DataFrame:
-    """The tasks in ``kept`` rows, with the gold ``payload`` and without the group, or every fault of these rows."""
-    faults: list[str] = []
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("task_id", "question", "fields", "category", "task_digest", "source_row", "payload")
-    }
-    row_of_id: dict[str, int] = {}
-    row_of_task: dict[str, int] = {}
-    shown = sorted(prompt_fields(spec.prompt) - {"question"})
-    category = spec.fields.category
-    for number in kept:
-        row, task_id = rows[number], ids[number]
-        problems = _row_problems(spec, row)
-        if task_id is not None and (earlier := row_of_id.setdefault(task_id, number)) != number:
-            problems.append(f"the id {task_id!r} was already used by row {earlier}")
-        if not problems:
-            question, payload = _asked_and_gold(spec.fields, row)
-            fields = canonical_json({name: row[name] for name in shown})
-            task_digest = digest([question, fields])
-            if (earlier := row_of_task.setdefault(task_digest, number)) != number:
-                same = f"row {number} asks the same as row {earlier}"
-                faults.append(f"{same}; quarantine one of them or correct the source")
-            values = (
-                task_id,
-                question,
-                fields,
-                str(row[category]) if category else spec.name,
-                task_digest,
-                number,
-                canonical_json(payload),
-            )
-            for column, value in zip(columns.values(), values, strict=True):
-                column.append(value)
-        faults += [f"row {number}: {problem}" for problem in problems]
-    if faults:
-        raise TaskSourceError(f"benchmark {spec.name}: {len(faults)} rows are not tasks:\n  " + listed(faults, "\n  "))
-    return pd.DataFrame(columns)
+@dataclass(frozen=True)
+class _ReadRow:
+    """What one row holds: a task without its id and group, or ``problems``, why it is none.
 
-
-def _asked_and_gold(mapping: FieldMapping, row: Row) -> tuple[str, dict[str, Any]]:
-    """What the task asks, and its gold payload.
-
-    Raises:
-        ValueError: its options, or which of them is right, cannot be read.
+    ``shown`` and ``payload`` are canonical JSON: the fields that the prompt shows beside the question, and the gold.
     """
+
+    question: str = ""
+    shown: str = ""
+    category: str = ""
+    payload: str = ""
+    problems: tuple[str, ...] = ()
+
+    @cached_property
+    def task_digest(self) -> str:
+        """What a worker is asked by this row."""
+        return digest([self.question, self.shown])
+
+
+def _read_row(spec: SnapshotSpec, row: Row) -> _ReadRow:
+    if problems := _unfit_fields(spec, row):
+        return _ReadRow(problems=tuple(problems))
+    mapping = spec.fields
     question = row[mapping.question]
     payload = {key: row[field] for key, field in mapping.gold.items()}
-    if mapping.choices is None:
-        return question, payload
-    options = options_of(row, mapping.choices)
-    payload |= {"choices": options.texts, "labels": options.labels}
-    return options.shown_below(question), payload | {ANSWER_KEY: options.right_label(payload[ANSWER_KEY])}
+    if mapping.choices is not None:
+        try:
+            options = options_of(row, mapping.choices)
+            payload[ANSWER_KEY] = options.right_label(payload[ANSWER_KEY])
+        except ValueError as error:
+            return _ReadRow(problems=(str(error),))
+        payload |= dict(zip(CHOICE_KEYS, (options.texts, options.labels), strict=True))
+        question = options.shown_below(question)
+    return _ReadRow(
+        question,
+        canonical_json({name: row[name] for name in sorted(prompt_fields(spec.prompt) - {"question"})}),
+        str(row[mapping.category]) if mapping.category else spec.name,
+        canonical_json(payload),
+    )
 
 
-def _row_problems(spec: SnapshotSpec, row: Row) -> list[str]:
-    """Why ``row`` is no task: what it lacks, what cannot be kept, an empty question, options that are none."""
+def _unfit_fields(spec: SnapshotSpec, row: Row) -> list[str]:
+    """What of the fields of ``row`` is missing or cannot be kept, or an empty question."""
     mapping = spec.fields
     kept = {
         mapping.question,
@@ -185,31 +175,60 @@ def _row_problems(spec: SnapshotSpec, row: Row) -> list[str]:
     question = row[mapping.question]
     if not isinstance(question, str) or not question.strip():
         problems.append(f"the question in field {mapping.question!r} is empty or not text")
-    if not problems:
-        try:
-            _asked_and_gold(mapping, row)
-        except ValueError as error:
-            problems.append(str(error))
     return problems
 
 
-def _groups(
-    spec: SnapshotSpec, rows: Sequence[Row], ids: Sequence[str | None], selection: Selection, tasks: pd.DataFrame
-) -> list[str]:
-    """The near-duplicate group of each of ``tasks``: the id of its first task in the order of selection.
+def _refuse_faults(
+    spec: SnapshotSpec, ids: Sequence[str | None], kept: Sequence[int], read: Mapping[int, _ReadRow]
+) -> None:
+    """Raise for what is wrong with ``kept`` rows, alone or beside each other."""
+    faults: dict[int, list[str]] = {}
+    row_of_id: dict[str, int] = {}
+    row_of_task: dict[str, int] = {}
+    for number in kept:
+        found = [f"row {number}: {problem}" for problem in read[number].problems]
+        task_id = ids[number]
+        if task_id is not None and (earlier := row_of_id.setdefault(task_id, number)) != number:
+            found.append(f"row {number}: the id {task_id!r} was already used by row {earlier}")
+        if not found and (earlier := row_of_task.setdefault(read[number].task_digest, number)) != number:
+            same = f"row {number} asks the same as row {earlier}"
+            found.append(f"{same}; quarantine one of them or correct the source")
+        if found:
+            faults[number] = found
+    if faults:
+        lines = [line for found in faults.values() for line in found]
+        raise TaskSourceError(
+            f"benchmark {spec.name}: {len(faults)} of {len(kept)} rows are not tasks:\n  " + listed(lines, "\n  ")
+        )
+
+
+def _tasks(ids: Sequence[str | None], kept: Sequence[int], read: Mapping[int, _ReadRow]) -> pd.DataFrame:
+    """The tasks in ``kept`` rows, with the gold ``payload`` and without the group."""
+    return pd.DataFrame(
+        [
+            {
+                "task_id": ids[number],
+                "question": read[number].question,
+                "fields": read[number].shown,
+                "category": read[number].category,
+                "task_digest": read[number].task_digest,
+                "source_row": number,
+                "payload": read[number].payload,
+            }
+            for number in kept
+        ]
+    )
+
+
+def _groups(ids: Sequence[str | None], selection: Selection, read: Mapping[int, _ReadRow]) -> list[str]:
+    """The near-duplicate group of each kept row: the id of its first task in the order of selection.
 
     What is quarantined still names its group, so that taking it out moves no other task to the other side of a split.
     """
-    asked: dict[int, str] = dict(zip(tasks["source_row"], tasks["question"], strict=True))
-    asked |= {
-        number: _asked_and_gold(spec.fields, rows[number])[0]
-        for number in selection.quarantined
-        if not _row_problems(spec, rows[number])
-    }
-    order = [number for number in selection.order if number in asked]
-    first_of = near_duplicate_groups(asked[number] for number in order)
+    order = [number for number in selection.order if not read[number].problems]
+    first_of = near_duplicate_groups(read[number].question for number in order)
     group_of = {number: ids[order[first]] for number, first in zip(order, first_of, strict=True)}
-    return [str(group_of[number]) for number in tasks["source_row"]]
+    return [str(group_of[number]) for number in selection.kept]
 
 
 def _json_problem(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Reading task rows from a source: one function per kind, and a version that names the bytes that would be read.
+"""Reading task rows from a source, and a version that names the bytes that would be read: ``_READERS`` has the kinds.
 
 ``source_version`` runs while definitions load: it reads local files at most, never the network.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,7 @@ def read_rows(source: TaskSource, catalog_dir: Path) -> list[Row]:
         TaskSourceError: the source cannot be reached, is another than its pinned sha256, or holds rows that cannot be
             read, which are named.
     """
-    reader: Callable[[Any, Path], list[Row]] = _READERS[type(source)]
-    return reader(source, catalog_dir)
+    return _READERS[type(source)].read(source, catalog_dir)
 
 
 def source_version(source: TaskSource, catalog_dir: Path) -> str:
@@ -38,15 +38,13 @@ def source_version(source: TaskSource, catalog_dir: Path) -> str:
     The sha256 of a local file; of a URL the pinned sha256, else the URL itself, marked ``unpinned``; the revision of a
     hub's data set; the version of what generates tasks.
     """
-    match source:
-        case HuggingFaceSource():
-            return source.revision
-        case ProceduralSource():
-            return generator_version() or MISSING
-        case FileSource(is_url=True):
-            return source.sha256 or f"unpinned:{source.path}"
-        case _:
-            return _local_version(source, catalog_dir)
+    return _READERS[type(source)].version(source, catalog_dir)
+
+
+def _file_version(source: FileSource, catalog_dir: Path) -> str:
+    if source.is_url:
+        return source.sha256 or f"unpinned:{source.path}"
+    return _local_version(source, catalog_dir)
 
 
 def _local_version(source: FileSource | PackageSource, catalog_dir: Path) -> str:
@@ -122,7 +120,7 @@ def _read_huggingface(source: HuggingFaceSource, _catalog_dir: Path) -> list[Row
         dataset = datasets.load_dataset(source.repo, source.config, split=source.split, revision=source.revision)
     except Exception as error:  # the hub client raises a dozen unrelated classes for "offline", "gated" and "absent"
         raise TaskSourceError(
-            f"cannot load the dataset {source.repo} (config {source.config}, split {source.split}, revision "
+            f"cannot load the data set {source.repo} (config {source.config}, split {source.split}, revision "
             f"{source.revision}): {_with_causes(error)}. If it is gated, accept its terms on the hub and set HF_TOKEN; "
             "if this machine is offline, fill the hub's cache on one that is not and set HF_HOME to it"
         ) from error
@@ -138,13 +136,19 @@ def _with_causes(error: BaseException) -> str:
     return ": ".join(said)
 
 
-def _generate(source: ProceduralSource, _catalog_dir: Path) -> list[Row]:
-    return generated_rows(source)
+@dataclass(frozen=True)
+class _Reader:
+    """One kind of source. ``read(source, catalog_dir)`` gives its rows, ``version(source, catalog_dir)`` their name."""
+
+    read: Callable[[Any, Path], list[Row]]
+    version: Callable[[Any, Path], str]
 
 
-_READERS: dict[type, Callable[[Any, Path], list[Row]]] = {
-    FileSource: _read_file,
-    PackageSource: _read_package,
-    HuggingFaceSource: _read_huggingface,
-    ProceduralSource: _generate,
+_READERS: dict[type, _Reader] = {
+    FileSource: _Reader(_read_file, _file_version),
+    PackageSource: _Reader(_read_package, _local_version),
+    HuggingFaceSource: _Reader(_read_huggingface, lambda source, _: source.revision),
+    ProceduralSource: _Reader(
+        lambda source, _: generated_rows(source), lambda _source, _: generator_version() or MISSING
+    ),
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import re
 import string
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
-from trinity_assets.benchmarks.formats import format_of
+from trinity_assets.benchmarks.formats import check_format, formats
 from trinity_assets.spec import Sha256, Slug, Spec
 
 SNAPSHOT_VERSION = 2
@@ -19,24 +20,47 @@ CONTAMINATION_VERSION = 1
 """The version of the code that looks for contamination: raise it when equal tasks would give another report."""
 
 
+# Both are looked for in the text and not in the parts of a URL, since fsspec nests one in another
+# (``simplecache::https://...``).
+_USER = re.compile(r"://[^/?#]*@")
+_PARAMETER = re.compile(r"[?&;#]([^?&;#=]+)=")
+_SECRET_PARAMETER = re.compile(r"sig|signature|token|access_token|key|api_?key|x-(?:amz|goog)-.*", re.IGNORECASE)
+
+
+def _without_credentials(path: str) -> str:
+    if "://" not in path:
+        return path
+    found = ["a user or token before the host"] if _USER.search(path) else []
+    names = dict.fromkeys(map(unquote, _PARAMETER.findall(path)))
+    found += [f"the parameter {name!r}" for name in names if _SECRET_PARAMETER.fullmatch(name)]
+    if found:
+        raise ValueError(
+            f"the URL holds {' and '.join(found)}, which would be written into every artifact; leave it out and give "
+            "the credentials by environment, or give the path of a local copy"
+        )
+    return path
+
+
+def _of_a_known_format(path: str) -> str:
+    check_format(path)
+    return path
+
+
+_Formatted = AfterValidator(_of_a_known_format)
+_ENDINGS = f"Its name ends in {formats()}."
+
+
 class FileSource(Spec):
-    """Tasks in a file: ``.jsonl``, ``.json`` (an array of objects), ``.csv`` or ``.parquet``, the texts also ``.gz``.
+    """Tasks in a file, whose ending says how it is read.
 
     ``path`` is relative to the catalog's directory, or a URL that fsspec opens (``https://``, ``s3://``). ``sha256``
     pins the file's bytes as they lie there; without it, a change behind a URL goes unnoticed.
     """
 
     kind: Literal["file"]
-    path: str
+    # What is no format is quoted, so credentials are looked for first.
+    path: Annotated[str, AfterValidator(_without_credentials), _Formatted, Field(description=_ENDINGS)]
     sha256: Sha256 | None = None
-
-    @field_validator("path")
-    @classmethod
-    def _of_a_known_format(cls, path: str) -> str:
-        format_of(path)
-        if "://" in path and urlsplit(path).password is not None:
-            raise ValueError("a password in a URL would be written into every artifact; log in by environment instead")
-        return path
 
     @property
     def is_url(self) -> bool:
@@ -49,17 +73,11 @@ class PackageSource(Spec):
 
     kind: Literal["package"]
     package: str
-    path: str
-
-    @field_validator("path")
-    @classmethod
-    def _of_a_known_format(cls, path: str) -> str:
-        format_of(path)
-        return path
+    path: Annotated[str, _Formatted, Field(description=_ENDINGS)]
 
 
 class HuggingFaceSource(Spec):
-    """Tasks in a dataset of the Hugging Face hub, at a pinned revision."""
+    """Tasks in a data set of the Hugging Face hub, at a pinned revision."""
 
     kind: Literal["huggingface"]
     repo: str

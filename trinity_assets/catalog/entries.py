@@ -6,12 +6,13 @@ that need no resolving are those specs themselves.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Discriminator, Field, Tag, TypeAdapter
+from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter
 
 from trinity_assets.backbones.specs import BackboneSpec
 from trinity_assets.benchmarks.specs import FieldMapping, Quarantined, TaskSource
+from trinity_assets.catalog.presets import PRESETS
 from trinity_assets.grading.specs import GraderSpec, Settlement
 from trinity_assets.recorded.specs import RECORDED, RecordedOutcomes
 from trinity_assets.routing.specs import RouterTraining
@@ -53,7 +54,14 @@ PoolEntry = Annotated[tuple[Slug, ...], Field(min_length=2)]
 """The workers offered to a router, in order; the order breaks ties."""
 
 
-PresetName = Literal["arc", "gsm8k", "humaneval", "math500", "mbpp", "mmlu"]
+def _known_preset(name: str) -> str:
+    if name not in PRESETS:
+        raise ValueError(f"there is no preset {name!r}; there are {', '.join(sorted(PRESETS))}")
+    return name
+
+
+PresetName = Annotated[str, AfterValidator(_known_preset), Field(json_schema_extra={"enum": sorted(PRESETS)})]
+"""A key of ``PRESETS``."""
 
 
 class BenchmarkEntry(Spec):

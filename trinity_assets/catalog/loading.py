@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from trinity_assets.benchmarks.specs import FieldMapping, FileSource, ProceduralSource, SnapshotSpec
+from trinity_assets.benchmarks.specs import CHOICE_KEYS, FieldMapping, FileSource, ProceduralSource, SnapshotSpec
 from trinity_assets.catalog.catalog import CATALOG_VARIABLE, DEFAULT_CATALOG, Benchmark, Catalog, Router
 from trinity_assets.catalog.entries import (
     FILES,
@@ -22,10 +22,10 @@ from trinity_assets.catalog.entries import (
 )
 from trinity_assets.catalog.presets import GENERATED, PRESETS, Preset
 from trinity_assets.catalog.reading import Document, Fault, FieldPath, read_document
-from trinity_assets.catalog.recorded_workers import recorded_worker
+from trinity_assets.catalog.recorded_workers import lacking, recorded_worker
 from trinity_assets.errors import CatalogError
-from trinity_assets.grading.specs import GradingSpec
-from trinity_assets.recorded.specs import RECORDED, RecordedWorkerSpec, Worker
+from trinity_assets.grading.specs import GradingSpec, RecordedGrader
+from trinity_assets.recorded.specs import RECORDED, RecordedWorkerSpec, Worker, takes_scores
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN
 from trinity_assets.workers.specs import WorkerSpec
@@ -128,13 +128,14 @@ class _Loader:
                     self._fault("workers.yaml", ("pools", name, index), f"{worker!r} is in this pool already")
         for name, router in self._entries["routers"].items():
             path = ("routers", name)
+            pool = {name: self._entries["workers"].get(name) for name in self._entries["pools"].get(router.pool, ())}
             self._check_name("routers.yaml", (*path, "pool"), router.pool, "pools")
             self._check_name("routers.yaml", (*path, "backbone"), router.backbone, "backbones")
             for index, benchmark in enumerate(router.benchmarks):
                 self._check_name("routers.yaml", (*path, "benchmarks", index), benchmark, "benchmarks")
                 if benchmark in router.benchmarks[:index]:
                     self._fault("routers.yaml", (*path, "benchmarks", index), f"{benchmark!r} is listed already")
-                elif unrecorded := self._unrecorded(router.pool, benchmark):
+                elif benchmark in self._declared["benchmarks"] and (unrecorded := lacking(pool, benchmark)):
                     problem = (
                         f"{_names(unrecorded)} in pool {router.pool!r} cannot be asked and have no outcomes recorded "
                         f"on {benchmark!r}; add them in workers.yaml, or take them out of the pool"
@@ -155,17 +156,6 @@ class _Loader:
                 if not (self._directory / file).is_file():
                     self._fault("workers.yaml", (*path, "path"), f"no file {self._directory / file}")
 
-    def _unrecorded(self, pool: str, benchmark: str) -> list[str]:
-        """The recorded workers of a pool that have no outcomes on a declared benchmark."""
-        workers = {name: self._entries["workers"].get(name) for name in self._entries["pools"].get(pool, ())}
-        return [
-            name
-            for name, worker in workers.items()
-            if isinstance(worker, RecordedWorkerEntry)
-            and benchmark in self._declared["benchmarks"]
-            and benchmark not in worker.recorded
-        ]
-
     def _check_benchmark(self, name: str, entry: BenchmarkEntry) -> None:
         path = ("benchmarks", name)
         source = entry.source
@@ -173,6 +163,26 @@ class _Loader:
             self._fault("benchmarks.yaml", (*path, "source", "path"), f"no file {self._directory / source.path}")
         if _preset(entry) is None and entry.grader is None:
             self._fault("benchmarks.yaml", path, f"no grader; give one, or a preset ({_names(PRESETS)})")
+
+    def _check_gold(self, name: str, benchmark: Benchmark) -> None:
+        """See that the fields give the grader what it needs; what lies in them, the snapshot sees."""
+        fields, grader = benchmark.snapshot.fields, benchmark.grading.grader
+        given = set(fields.gold) | (set(CHOICE_KEYS) if fields.choices else set())
+        if not any(needed <= given for needed in grader.gold_keys):
+            if set(CHOICE_KEYS) & grader.gold_keys[0] - given:
+                advice = "name the options' fields: fields: {choices: [a, b, c]}, or the one field that holds them"
+            else:
+                keys = " or ".join(" and ".join(sorted(needed)) for needed in grader.gold_keys)
+                advice = f"map {keys} to fields of the source, as in fields: {{gold: {{{keys.split()[0]}: solution}}}}"
+            problem = f"the grader {grader.kind} cannot grade by {_names(given)}; {advice}"
+            self._fault("benchmarks.yaml", ("benchmarks", name, "fields"), problem)
+
+    def _check_graded(self, catalog: Catalog) -> None:
+        """See that a benchmark without a grader has none to grade."""
+        for worker, benchmark in catalog.cells:
+            if benchmark.grading.grader.kind == RECORDED and not takes_scores(worker, benchmark.name):
+                problem = f"recorded grades nothing, and {worker.name} has no recorded scores here; give a grader"
+                self._fault("benchmarks.yaml", ("benchmarks", benchmark.name, "grader"), problem)
 
     def _compose(self) -> Catalog | None:
         entries = self._entries
@@ -183,6 +193,8 @@ class _Loader:
             except ValidationError as error:
                 for detail in error.errors(include_url=False, include_context=False):
                     self._fault("benchmarks.yaml", ("benchmarks", name, *detail["loc"]), _problem(detail["msg"]))
+            else:
+                self._check_gold(name, benchmarks[name])
         if self.faults:
             return None
         workers = {name: self._worker(name, entry, benchmarks) for name, entry in entries["workers"].items()}
@@ -200,6 +212,7 @@ class _Loader:
             for name, entry in entries["routers"].items()
         }
         catalog = Catalog(self._directory, entries["providers"], workers, benchmarks, entries["backbones"], routers)
+        self._check_graded(catalog)
         if len(catalog.cells) > MAX_CELLS:
             problem = (
                 f"{len(catalog.cells)} cells (worker x benchmark); allowed: {MAX_CELLS}, above which the lineage view "
@@ -234,6 +247,8 @@ def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
     written = entry.fields.model_dump(exclude_unset=True) if entry.fields else {}
     if entry.category is not None:
         written["category"] = entry.category
+    if isinstance(entry.grader, RecordedGrader) and not written.get("choices"):
+        written.setdefault("gold", {})
     fields = FieldMapping.model_validate((preset.fields.model_dump() if preset else {}) | written)
     prompt = entry.prompt or (preset.prompt if preset else "{question}")
     grader = entry.grader or (preset.grader if preset else None)
@@ -246,7 +261,8 @@ def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
         seed=entry.seed,
         quarantine=entry.quarantine,
     )
-    return Benchmark(name, snapshot, GradingSpec(grader=grader, settlement=entry.settlement))  # type: ignore[arg-type]
+    grading = GradingSpec.model_validate({"grader": grader, "settlement": entry.settlement})
+    return Benchmark(name, snapshot, grading)
 
 
 def _on(worker: Worker, benchmarks: Iterable[str]) -> Worker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from trinity_assets.benchmarks.specs import FieldMapping
 from trinity_assets.catalog.entries import RecordedWorkerEntry
@@ -30,3 +31,9 @@ def recorded_worker(
         else:
             cells[benchmark] = RecordedCell(outcomes=mapped, files=file_versions(mapped, directory))
     return RecordedWorkerSpec(name=name, model=model, cells=cells, price=entry.price), problems
+
+
+def lacking(pool: Mapping[str, Any], benchmark: str) -> list[str]:
+    """The recorded workers among the entries of a ``pool`` that have no outcomes on ``benchmark``."""
+    recorded = {name: entry for name, entry in pool.items() if isinstance(entry, RecordedWorkerEntry)}
+    return [name for name, entry in recorded.items() if benchmark not in entry.recorded]

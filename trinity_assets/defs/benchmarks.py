@@ -1,7 +1,8 @@
 """Floor one: each benchmark's snapshot, two assets from one step, and what the benchmarks have in common."""
 
+import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -12,11 +13,15 @@ from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import StoreResource
+from trinity_assets.errors import GraderError
+from trinity_assets.grading.verdicts import REASON_CHARACTERS, printable
 from trinity_assets.spec import digest
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GROUP = "benchmarks"
 QUARANTINE_SHOWN = 50
-REASON_CHARACTERS = 300
 PAIRS_SHOWN = 60
 
 
@@ -66,6 +71,7 @@ def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
 
         with step():
             taken = take_snapshot(spec, catalog.directory)
+            _require_gradable(benchmark, taken.gold)
             artifacts = store.open()
             tasks_sha = write_table(artifacts, "tasks", taken.tasks, TASKS_SCHEMA, asked)
             gold_sha = write_table(artifacts, "gold", taken.gold, GOLD_SCHEMA, gold)
@@ -83,6 +89,17 @@ def _snapshot(catalog: Catalog, benchmark: Benchmark) -> dg.AssetsDefinition:
         yield materialized(keys.gold(name), gold_sha, taken.gold_version, {}, metadata)
 
     return snapshot
+
+
+def _require_gradable(benchmark: Benchmark, gold: "pd.DataFrame") -> None:
+    """Refuse gold that the benchmark's grader cannot grade by, before any answer is bought."""
+    from trinity_assets.grading.graders import require_gradable
+
+    payloads = {task: json.loads(payload) for task, payload in zip(gold["task_id"], gold["payload"], strict=True)}
+    try:
+        require_gradable(benchmark.grading.grader, payloads)
+    except GraderError as error:
+        raise GraderError(f"benchmark {benchmark.name}: {error}") from error
 
 
 def _contamination(names: Sequence[str]) -> dg.AssetsDefinition:
@@ -132,7 +149,7 @@ def _contamination(names: Sequence[str]) -> dg.AssetsDefinition:
 def _quarantine_list(quarantined: Sequence[Quarantined]) -> dg.MarkdownMetadataValue:
     """The tasks that are left out, each with its reason and date, as a list."""
     lines = [
-        f"- `{one.task_id}` ({one.date.isoformat()}): {' '.join(one.reason.split())[:REASON_CHARACTERS]}"
+        f"- `{one.task_id}` ({one.date.isoformat()}): {printable(one.reason, REASON_CHARACTERS)}"
         for one in quarantined[:QUARANTINE_SHOWN]
     ]
     if len(quarantined) > QUARANTINE_SHOWN:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pydantic import ValidationError
 
 from trinity_assets.benchmarks.snapshots import take_snapshot
 from trinity_assets.benchmarks.sources import read_rows
 from trinity_assets.benchmarks.specs import FileSource, SnapshotSpec
 from trinity_assets.errors import CompletionsError
+from trinity_assets.files import replaced_whole
 from trinity_assets.grading.solves import CARRIED, grade_answers
 from trinity_assets.grading.specs import GradingSpec
 from trinity_assets.workers.outcomes import Status
@@ -28,10 +29,15 @@ RESULT_COLUMNS = ["task_id", "sample", "category", "score", "status", "rule", "a
 
 @dataclass(frozen=True)
 class GradedCompletions:
-    """One row per completion (``RESULT_COLUMNS``), the tasks without one, and what of the machine graded them."""
+    """One row per completion (``RESULT_COLUMNS``), and what of the machine graded them.
+
+    ``unanswered`` are the tasks without a completion; ``quarantined`` counts the completions of tasks in quarantine,
+    which are left out.
+    """
 
     results: pd.DataFrame
     unanswered: list[str]
+    quarantined: int
     facts: dict[str, str]
 
 
@@ -43,9 +49,14 @@ def read_completions(path: Path) -> pd.DataFrame:
 
     Raises:
         TaskSourceError: the file cannot be read.
-        CompletionsError: a row has no task id, or its completion is not text; such rows are named.
+        CompletionsError: its name has another ending, or a row has no task id or a completion that is not text; such
+            rows are named.
     """
-    rows = read_rows(FileSource(kind="file", path=str(path.resolve())), path.parent)
+    try:
+        source = FileSource(kind="file", path=str(path.resolve()))
+    except ValidationError as error:
+        raise CompletionsError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+    rows = read_rows(source, path.parent)
     faults: list[str] = []
     seen: Counter[str] = Counter()
     read: list[tuple[str, int, str | None]] = []
@@ -80,8 +91,8 @@ def grade_completions(
         TaskSourceError, GraderError: the benchmark cannot be read, or cannot grade.
     """
     taken = take_snapshot(snapshot.model_copy(update={"limit": None}), catalog_dir)
-    quarantined = {entry.id for entry in taken.quarantined}
-    completions = completions[~completions["task_id"].isin(quarantined)]
+    in_quarantine = completions["task_id"].isin([entry.task_id for entry in taken.quarantined])
+    completions = completions[~in_quarantine]
     known = set(taken.tasks["task_id"])
     unknown = [task for task in dict.fromkeys(completions["task_id"]) if task not in known]
     if unknown:
@@ -98,30 +109,34 @@ def grade_completions(
     category = dict(zip(taken.tasks["task_id"], taken.tasks["category"], strict=True))
     results = graded.frame.assign(category=graded.frame["task_id"].map(category))[RESULT_COLUMNS]
     answered = set(completions["task_id"])
-    return GradedCompletions(results, [task for task in taken.tasks["task_id"] if task not in answered], graded.facts)
+    unanswered = [task for task in taken.tasks["task_id"] if task not in answered]
+    return GradedCompletions(results, unanswered, int(in_quarantine.sum()), graded.facts)
+
+
+def require_writable(path: Path) -> None:
+    """See that results can be written to ``path``, before anything is graded.
+
+    Raises:
+        CompletionsError: its suffix is none that is known, or its directory cannot be written to.
+    """
+    if path.suffix not in _WRITERS:
+        raise CompletionsError(f"cannot write results to {path}: its suffix is none of {', '.join(_WRITERS)}")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise CompletionsError(f"cannot write results to {path}: {path.parent} is no directory that you may write to")
 
 
 def write_results(results: pd.DataFrame, path: Path) -> None:
     """Write ``results`` as JSON Lines, CSV or Parquet, by the file's suffix; an interrupted write leaves no half file.
 
     Raises:
-        CompletionsError: another suffix, or the file cannot be written.
+        CompletionsError: the file cannot be written.
     """
-    if path.suffix not in _WRITERS:
-        raise CompletionsError(f"cannot write results to {path}: its suffix is none of {', '.join(_WRITERS)}")
+    require_writable(path)
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(descriptor)
+        with replaced_whole(path) as temporary:
+            _WRITERS[path.suffix](results, temporary)
     except OSError as error:
         raise CompletionsError(f"cannot write results to {path}: {error}") from error
-    try:
-        _WRITERS[path.suffix](results, Path(temporary))
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise CompletionsError(f"cannot write results to {path}: {error}") from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _write_jsonl(results: pd.DataFrame, path: Path) -> None:

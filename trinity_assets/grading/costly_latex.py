@@ -12,11 +12,17 @@ MAX_LATEX = 1000
 """Characters of an answer; beyond them only strings are compared. The longest gold of MATH-500 has 53."""
 
 MAX_DIGITS = 400
+"""Digits in a row."""
 _MAX_DEPTH = 20
+"""Brackets inside each other."""
 _MAX_EXPONENT = 9999
+"""The product of all exponents in a text without variables, which bounds the digits that SymPy would write out."""
 _MAX_SYMBOLIC_EXPONENT = 100
+"""The product of all exponents in a text with variables, which bounds the degree of a polynomial."""
 _MAX_EXPANSION = 20
+"""The product of the exponents of brackets in a text with variables, which bounds the terms of the multiplied out."""
 _MAX_FUNCTIONS = 6
+"""Elementary functions in a text, each of which may be rewritten by the others."""
 
 
 def refusal(latex: str) -> str | None:
@@ -65,6 +71,7 @@ def _power_refusal(latex: str) -> str | None:
 
 
 def _has_variables(latex: str) -> bool:
+    """Whether letters stand outside of commands."""
     return bool(re.search(r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", latex)))
 
 

@@ -10,8 +10,10 @@ import logging
 import re
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from importlib.metadata import version
 from math import isclose
+from types import ModuleType
 from typing import Any
 
 from trinity_assets.errors import GraderError
@@ -28,6 +30,7 @@ _CLOSING = {"$": "$", "$$": "$$", r"\(": r"\)", r"\[": r"\]"}
 _JOINS: tuple[list[str], ...] = ([], ["and"], ["or"])
 _DECORATION = " \t\n*_`\"':"
 _WHOLE_CHARACTERS = 100
+"""A line of up to this many is read as an answer in its own right. The longest gold of MATH-500 has 53."""
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 
 
@@ -116,19 +119,25 @@ def grade_math(_grader: MathGrader, completion: str, payload: Payload) -> Verdic
     Raises:
         GraderError: the payload holds no answer.
     """
-    golds = _golds(payload)
+    golds = read_golds(payload)
     found = extract_math(completion)
     if found.value is None:
         return nothing_found(found)
-    if any(_equal_at_sight(gold, found.value) for gold in golds):
+    equal_at_sight = {gold: _at_sight(gold, found.value) for gold in golds}
+    if any(equal_at_sight.values()):
         return compared(True, found, found.value)
-    open_golds = [gold for gold in golds if _at_sight(gold, found.value) is None]
+    open_golds = [gold for gold, equal in equal_at_sight.items() if equal is None]
     if open_golds and (reason := refusal(found.value)):
         return Verdict(0.0, f"refused_{reason}", found.ambiguous, f"SymPy is not asked about {brief(found.value)}")
     return compared(any(_verified(gold, found.value) for gold in open_golds), found, found.value)
 
 
-def _golds(payload: Payload) -> list[str]:
+def read_golds(payload: Payload) -> list[str]:
+    """The accepted answers of a gold payload, in LaTeX.
+
+    Raises:
+        GraderError: it holds none.
+    """
     answer = payload.get("answer")
     golds = [str(item) for item in (answer if isinstance(answer, list) else [answer]) if item is not None]
     # A gold may come as it stands in a solution: boxed, or in dollars.
@@ -136,10 +145,6 @@ def _golds(payload: Payload) -> list[str]:
     if not golds or not all(golds):
         raise GraderError("the gold payload has no 'answer' in LaTeX; map it under the benchmark's fields")
     return golds
-
-
-def _equal_at_sight(gold: str, answer: str) -> bool:
-    return _at_sight(gold, answer) is True
 
 
 def _at_sight(gold: str, answer: str) -> bool | None:
@@ -219,36 +224,46 @@ def _same_case(gold: str, answer: str) -> bool:
     return folded[0] != folded[1] or letters[0] == letters[1]
 
 
+_DECIMALS = 10
+"""Floats of both sides are rounded to this many decimals. Six, the default, would make 0.333333 a third."""
+_TINY = 1e-6
+"""Below this size numbers are compared by their ratio. math-verify takes differences below 1e-15 for none; from here on
+those are less than a part in a billion, which ``_RATIO_TOLERANCE`` takes for none as well."""
+_RATIO_TOLERANCE = 1e-9
+
+
 def _verified(gold: str, answer: str) -> bool:
     """Whether math-verify calls an answer equal to a gold."""
-    from math_verify import verify
-
     parsed_gold, parsed_answer = _parsed(gold), _parsed(answer)
     if not parsed_gold or not parsed_answer:
         return False
-    equal = verify(parsed_gold, parsed_answer, float_rounding=_DECIMALS, timeout_seconds=None)
+    equal = _math_verify().verify(parsed_gold, parsed_answer, float_rounding=_DECIMALS, timeout_seconds=None)
     return equal and not _differ_minutely(parsed_gold[0], parsed_answer[0])
-
-
-_DECIMALS = 10
-"""Floats of both sides are rounded to this many decimals. Six, the default, would make 0.333333 a third."""
 
 
 def library_facts(_grader: MathGrader) -> dict[str, str]:
     """Import and run what the first comparison in a process waits a second for, and tell the libraries' versions."""
     _verified(r"\frac{1}{2}", "x^2")
-    return {name: version(name) for name in ("math-verify", "sympy")}
+    return {name: version(name) for name in ("math-verify", "latex2sympy2_extended", "sympy")}
+
+
+@lru_cache(maxsize=1)
+def _math_verify() -> ModuleType:
+    """The library, told once not to warn that it was told to use no signals."""
+    import math_verify
+
+    logging.getLogger("math_verify").setLevel(logging.ERROR)
+    module: ModuleType = math_verify
+    return module
 
 
 def _parsed(latex: str) -> list[Any]:
     """The text as math-verify's SymPy expressions; none when it cannot be parsed."""
-    from math_verify import LatexExtractionConfig, parse
-
-    # It would warn, once a process, that it was told to use no signals.
-    logging.getLogger("math_verify").setLevel(logging.ERROR)
-    boxed = [LatexExtractionConfig(boxed_match_priority=0)]
+    library = _math_verify()
+    boxed = [library.LatexExtractionConfig(boxed_match_priority=0)]
     spaced = re.sub(r"\\[()\[\]](?!\w)|(?<!\\)\$", " ", latex)
-    return parse(f"\\boxed{{{spaced}}}", boxed, fallback_mode="no_fallback", parsing_timeout=None)
+    parsed: list[Any] = library.parse(f"\\boxed{{{spaced}}}", boxed, fallback_mode="no_fallback", parsing_timeout=None)
+    return parsed
 
 
 def _differ_minutely(gold: Any, answer: Any) -> bool:
@@ -259,7 +274,6 @@ def _differ_minutely(gold: Any, answer: Any) -> bool:
         return False
     if max(map(abs, values)) > _TINY:
         return False
-    return not all(isclose(a, b, rel_tol=1e-9) for a, b in zip(*((v.real, v.imag) for v in values), strict=True))
-
-
-_TINY = 1e-6
+    return not all(
+        isclose(a, b, rel_tol=_RATIO_TOLERANCE) for a, b in zip(*((v.real, v.imag) for v in values), strict=True)
+    )

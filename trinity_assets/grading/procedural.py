@@ -1,4 +1,4 @@
-"""Answers to generated tasks, scored by the reasoning_gym data set that made them.
+"""Answers to generated tasks, scored by the reasoning-gym data set that made them.
 
 Some of its scorers evaluate an answer as Python, with and without SymPy. None is given an answer that does more there
 than spell a value or do arithmetic: whoever wrote the answer would otherwise run code in the process that grades.
@@ -24,7 +24,7 @@ _ANSWER_TAG = re.compile(r"<(/?)answer>")
 def extract_tagged(text: str) -> Extraction:
     """The answer to a generated task, for its scorer to read.
 
-    The first rule that applies: `answer_tag` (the last `<answer>...</answer>`, reasoning_gym's own convention);
+    The first rule that applies: `answer_tag` (the last `<answer>...</answer>`, reasoning-gym's own convention);
     `answer_marker` (what follows the last "answer is" / "answer:"); `last_line`.
     """
     answer = answer_text(text)
@@ -39,7 +39,7 @@ def extract_tagged(text: str) -> Extraction:
 
 
 def _tagged(text: str) -> list[str]:
-    """The contents of each closed pair of tags, from the first opening one as reasoning_gym reads them."""
+    """The contents of each closed pair of tags, from the first opening one as reasoning-gym reads them."""
     found = []
     start: int | None = None
     for match in _ANSWER_TAG.finditer(text):
@@ -51,6 +51,18 @@ def _tagged(text: str) -> list[str]:
     return found
 
 
+def read_entry(payload: Payload) -> tuple[str, Mapping[str, Any]]:
+    """The data set's name and the generated entry of a gold payload.
+
+    Raises:
+        GraderError: it does not hold both.
+    """
+    dataset, entry = payload.get("dataset"), payload.get("entry")
+    if not isinstance(dataset, str) or not isinstance(entry, Mapping):
+        raise GraderError("the gold payload has no 'dataset' and 'entry'; map them under the benchmark's fields")
+    return dataset, entry
+
+
 def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payload) -> Verdict:
     """The score of ``payload["dataset"]``'s scorer for the answer and ``payload["entry"]``, partial credit included.
 
@@ -58,12 +70,10 @@ def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payloa
     as does an answer that makes the scorer fail although the entry's own answer does not.
 
     Raises:
-        GraderError: reasoning_gym is not installed, has no such data set, or cannot score by this entry.
+        GraderError: reasoning-gym is not installed, has no such data set, or cannot score by this entry.
     """
-    dataset, entry = payload.get("dataset"), payload.get("entry")
-    if not isinstance(dataset, str) or not isinstance(entry, Mapping):
-        raise GraderError("the gold payload has no 'dataset' and 'entry'; map them under the benchmark's fields")
-    scorer = _scorer(dataset)
+    dataset, entry = read_entry(payload)
+    scorer = scorer_of(dataset)
     found = extract_tagged(completion)
     if found.value is None:
         return nothing_found(found)
@@ -80,6 +90,7 @@ def grade_procedural(_grader: ProceduralGrader, completion: str, payload: Payloa
 
 
 Scorer = Callable[[str | None, dict[str, Any]], float]
+"""The score of an answer (None: there was none) by a task's entry."""
 
 
 def library_facts(_grader: ProceduralGrader) -> dict[str, str]:
@@ -92,7 +103,12 @@ def library_facts(_grader: ProceduralGrader) -> dict[str, str]:
 
 
 @lru_cache(maxsize=128)
-def _scorer(dataset: str) -> Scorer:
+def scorer_of(dataset: str) -> Scorer:
+    """The scorer of a data set of reasoning-gym.
+
+    Raises:
+        GraderError: reasoning-gym is not installed, or has no such data set.
+    """
     try:
         import reasoning_gym
     except ImportError as error:
@@ -103,7 +119,7 @@ def _scorer(dataset: str) -> Scorer:
         scorer: Scorer = reasoning_gym.get_score_answer_fn(dataset)
     except ValueError as error:
         raise GraderError(
-            f"reasoning_gym has no data set {dataset!r}; correct 'dataset' in the task's source"
+            f"reasoning-gym has no data set {dataset!r}; correct 'dataset' in the task's source"
         ) from error
     return scorer
 
@@ -163,12 +179,18 @@ _FUNCTIONS = frozenset(
         "log",
         "ln",
         "sqrt",
+        "Abs",
+        "abs",
     }
-    | {"Abs", "abs"}
 )
+"""What arithmetic may call, by the names that SymPy gives it."""
+
 _MAX_EVALUATED = 2000
+"""Characters of an answer that a scorer may evaluate."""
 _MAX_NUMBER = 1e15
+"""Only numbers below this size are evaluated."""
 _MAX_EXPONENT = 1000
+"""The largest product of the exponents of powers of powers; with ``_MAX_NUMBER``, one number's have 15,000 digits."""
 
 
 def _is_harmless(dataset: str, answer: str) -> bool:
@@ -188,6 +210,7 @@ def _is_harmless(dataset: str, answer: str) -> bool:
 
 
 def _is_small(node: ast.AST) -> bool:
+    """Whether a part of a formula is a known function, a plain name, or a number or power of bounded size."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS and not node.keywords
     if isinstance(node, ast.Name):

@@ -56,7 +56,8 @@ class Graders:
     def __init__(self, spec: GraderSpec, size: int) -> None:
         self._spec = spec
         self._isolated = isolation(spec) is not None
-        self._idle: queue.SimpleQueue[_Server | None] = queue.SimpleQueue()
+        # The server that graded last is taken first, so that no more are started than are needed at once.
+        self._idle: queue.LifoQueue[_Server | None] = queue.LifoQueue()
         for _ in range(size):
             self._idle.put(None)  # a place; its server is started by the first who takes it
         self._size = size
@@ -107,6 +108,7 @@ class _Server:
             [sys.executable, "-I", "-c", _SERVE, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,
             env={name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG") if name in os.environ},
         )
         try:
@@ -139,7 +141,8 @@ class _Server:
         assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        self._process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # the server, and what it is grading
         self._process.wait()
         self._process.stdout.close()
 
@@ -162,7 +165,9 @@ def serve() -> None:
     cpu_s = needs.cpu_s(spec)
     for line in requests:
         request = json.loads(line)
-        _write_line(answers, _graded_in_a_fork(spec, cpu_s, request["completion"], request["payload"]))
+        _write_line(
+            answers, _graded_in_a_fork(spec, cpu_s, request["completion"], request["payload"], requests.fileno())
+        )
 
 
 def _write_line(channel: BinaryIO, value: Mapping[str, Any]) -> None:
@@ -170,7 +175,7 @@ def _write_line(channel: BinaryIO, value: Mapping[str, Any]) -> None:
     channel.flush()
 
 
-def _graded_in_a_fork(spec: GraderSpec, cpu_s: int, completion: str, payload: Payload) -> dict[str, Any]:
+def _graded_in_a_fork(spec: GraderSpec, cpu_s: int, completion: str, payload: Payload, caller: int) -> dict[str, Any]:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -182,7 +187,7 @@ def _graded_in_a_fork(spec: GraderSpec, cpu_s: int, completion: str, payload: Pa
         finally:
             os._exit(0)  # the server's own clean-up is not the fork's
     os.close(writer)
-    data = _read_all(reader)
+    data = _read_all(reader, caller)
     os.close(reader)
     if data is None:
         os.kill(pid, signal.SIGKILL)
@@ -227,15 +232,22 @@ def _graded_here(spec: GraderSpec, completion: str, payload: Payload) -> dict[st
         return {"fault": f"the grader {spec.kind} has a fault of its own: {error!r} ({' '.join(where).strip()})"}
 
 
-def _read_all(descriptor: int) -> bytes | None:
-    """What is written until the other end closes, None when that takes longer than the wall limit."""
+def _read_all(descriptor: int, caller: int) -> bytes | None:
+    """What is written until the other end closes, None when that takes longer than the wall limit.
+
+    Ends this process when ``caller``, the other end of the requests, is gone: nobody waits for the verdict.
+    """
     data = bytearray()
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
+    poller.register(caller, select.POLLHUP)
     deadline = time.monotonic() + WALL_LIMIT_S
     while True:
-        if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        ready = dict(poller.poll(max(0.0, deadline - time.monotonic()) * 1000))
+        if not ready:
             return None
+        if descriptor not in ready:
+            os.killpg(0, signal.SIGKILL)  # the server and what it is grading, which are a group of their own
         part = os.read(descriptor, 1 << 16)
         if not part:
             return bytes(data)

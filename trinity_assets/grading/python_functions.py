@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.code_extraction import extract_code
+from trinity_assets.grading.code_extraction import completed_prompt, extract_code
 from trinity_assets.grading.specs import PythonFunctionGrader
 from trinity_assets.grading.verdicts import Payload, Verdict, nothing_found
 from trinity_assets.sandbox.candidate import Candidate, CandidateError, CandidateTimeoutError
@@ -54,12 +54,12 @@ def read_checks(payload: Payload) -> Checks:
         function = payload.get("entry_point")
         if not isinstance(function, str) or not function.isidentifier():
             raise GraderError("the gold payload has a 'test' and no 'entry_point'; map it under the benchmark's fields")
-        checks = Checks(function, _context(prompt), str(payload["test"]), f"check({function})")
+        checks = Checks(function, completed_prompt(prompt), str(payload["test"]), f"check({function})")
     elif payload.get("tests"):
         tests = "\n".join(_lines(payload["tests"], "tests"))
         imports = "\n".join([*_modules_used(tests), *_lines(payload.get("imports") or [], "imports")])
         function = payload.get("entry_point") or tested_function(tests)
-        checks = Checks(str(function), _context(prompt), imports, tests)
+        checks = Checks(str(function), completed_prompt(prompt), imports, tests)
     else:
         raise GraderError("the gold payload has neither 'test' nor 'tests'; map one under the benchmark's fields")
     for code in (checks.definitions, checks.statement):
@@ -179,22 +179,16 @@ def _failed_check(error: BaseException, checks: Checks) -> str:
     """The check that failed, as it is written, and how."""
     written = {_DEFINITIONS: checks.definitions, _STATEMENT: checks.statement}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in written]
-    lines = written[frames[-1].filename].splitlines() if frames else []
-    number = (frames[-1].lineno or 1) - 1 if frames else 0
-    line = lines[number].strip() if number < len(lines) else ""
+    line = _statement(written[frames[-1].filename], frames[-1]) if frames else ""
     how = type(error).__name__ + (f": {error}" if str(error) else "")
     return f"{line} ({how})" if line else how
 
 
-def _context(prompt: str) -> str:
-    """The prompt as Python that runs, its last function completed; empty where it is prose."""
-    for tail in ("\n", "\n    pass\n"):
-        try:
-            compile(prompt + tail, _CONTEXT, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError):
-            continue
-        return prompt + tail
-    return ""
+def _statement(code: str, frame: traceback.FrameSummary) -> str:
+    """The statement of ``code`` that a frame stands at, on one line however many it takes."""
+    first = frame.lineno or 1
+    lines = code.splitlines()[first - 1 : frame.end_lineno or first]
+    return " ".join(line.strip() for line in lines)
 
 
 def _lines(value: Any, name: str) -> list[str]:

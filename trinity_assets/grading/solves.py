@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -123,12 +122,6 @@ def take_scores(outcomes: pd.DataFrame) -> Graded:
 
 def solves_data_version(solves: pd.DataFrame) -> str:
     """The digest of what is decided on below: score and status of every task and sample."""
-    return digest([[row.task_id, row.sample, _plain(row.score), row.status] for row in _rows(solves)])
-
-
-def _rows(frame: pd.DataFrame) -> Iterable[pd.Series]:
-    return frame.itertuples(index=False)  # type: ignore[return-value]
-
-
-def _plain(score: object) -> float | None:
-    return None if pd.isna(score) else float(score)  # type: ignore[arg-type, call-overload]
+    scores = [None if pd.isna(score) else float(score) for score in solves["score"]]
+    rows = zip(solves["task_id"], solves["sample"], scores, solves["status"], strict=True)
+    return digest([list(row) for row in rows])

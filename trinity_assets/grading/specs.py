@@ -9,18 +9,25 @@ from pydantic import Field
 from trinity_assets.sandbox.specs import ProgramLimits
 from trinity_assets.spec import Spec
 
+GoldKeys = tuple[frozenset[str], ...]
+"""Alternatives of the keys that a gold payload has to have."""
+
+_ANSWER: GoldKeys = (frozenset({"answer"}),)
+
 
 class ExactGrader(Spec):
     """A short answer equals an accepted one after normalizing; numeric golds are compared as numbers."""
 
-    version: ClassVar[int] = 2
+    gold_keys: ClassVar[GoldKeys] = _ANSWER
+    version: ClassVar[int] = 3
     kind: Literal["exact"]
 
 
 class NumberGrader(Spec):
     """The number that the completion settles on equals the gold number exactly."""
 
-    version: ClassVar[int] = 2
+    gold_keys: ClassVar[GoldKeys] = _ANSWER
+    version: ClassVar[int] = 3
     kind: Literal["number"]
 
 
@@ -31,7 +38,8 @@ class PythonFunctionGrader(Spec):
     verdict, so it is in no digest.
     """
 
-    version: ClassVar[int] = 2
+    gold_keys: ClassVar[GoldKeys] = (frozenset({"test", "entry_point"}), frozenset({"tests"}))
+    version: ClassVar[int] = 3
     kind: Literal["python_function"]
     limits: ProgramLimits = ProgramLimits()
     allow_unsandboxed: bool = False
@@ -40,26 +48,37 @@ class PythonFunctionGrader(Spec):
 class ChoiceGrader(Spec):
     """The option that the completion settles on is the right one, named by its label or by its text."""
 
-    version: ClassVar[int] = 1
+    gold_keys: ClassVar[GoldKeys] = (frozenset({"answer", "choices", "labels"}),)
+    version: ClassVar[int] = 2
     kind: Literal["choice"]
 
 
 class MathGrader(Spec):
     """The mathematical answer equals the gold LaTeX, as strings, as exact numbers, or as math-verify judges."""
 
-    version: ClassVar[int] = 1
+    gold_keys: ClassVar[GoldKeys] = _ANSWER
+    version: ClassVar[int] = 2
     kind: Literal["math"]
 
 
 class ProceduralGrader(Spec):
-    """The answer's score is what the scorer of the reasoning_gym dataset that generated the task gives it."""
+    """The answer's score is what the scorer of the reasoning-gym data set that generated the task gives it."""
 
-    version: ClassVar[int] = 1
+    gold_keys: ClassVar[GoldKeys] = (frozenset({"dataset", "entry"}),)
+    version: ClassVar[int] = 2
     kind: Literal["procedural"]
 
 
+class RecordedGrader(Spec):
+    """Nothing is graded, and no gold is needed: every worker's scores on the benchmark are recorded."""
+
+    gold_keys: ClassVar[GoldKeys] = (frozenset(),)
+    version: ClassVar[int] = 1
+    kind: Literal["recorded"]
+
+
 GraderSpec = Annotated[
-    ExactGrader | NumberGrader | PythonFunctionGrader | ChoiceGrader | MathGrader | ProceduralGrader,
+    ExactGrader | NumberGrader | PythonFunctionGrader | ChoiceGrader | MathGrader | ProceduralGrader | RecordedGrader,
     Field(discriminator="kind"),
 ]
 

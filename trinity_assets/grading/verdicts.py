@@ -11,6 +11,9 @@ from trinity_assets.grading.extraction import MAX_COMPLETION, Extraction
 Payload = Mapping[str, Any]
 
 REASON_CHARACTERS = 300
+"""Characters of a reason in a solve table."""
+QUOTED_CHARACTERS = 60
+"""Characters of an answer that a reason quotes."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,20 @@ class Verdict:
         object.__setattr__(self, "reason", printable(self.reason, REASON_CHARACTERS))
 
 
+_NOTHING = {
+    "empty": "the completion is empty",
+    "unclosed_think": "the completion ends within the model's thoughts",
+    "no_code": "no program found in the completion",
+}
+"""Extraction rule -> why nothing was found, where more can be said than that."""
+
+
 def nothing_found(found: Extraction) -> Verdict:
     """The verdict on a completion without an answer."""
     if found.rule == "too_long":
         reason = f"the completion is longer than the {MAX_COMPLETION:,} characters that are read"
     else:
-        reason = "no answer found in the completion"
+        reason = _NOTHING.get(found.rule, "no answer found in the completion")
     return Verdict(0.0, found.rule, found.ambiguous, reason)
 
 
@@ -44,8 +55,8 @@ def compared(solved: bool, found: Extraction, answer: str) -> Verdict:
 
 
 def brief(text: str) -> str:
-    """A quotation of at most 60 characters."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+    """A quotation of at most ``QUOTED_CHARACTERS`` characters."""
+    return repr(_cut(text, QUOTED_CHARACTERS))
 
 
 def printable(text: str, limit: int) -> str:
@@ -56,4 +67,8 @@ def printable(text: str, limit: int) -> str:
     # Twice the limit is enough to see that something is cut, however the white space folds.
     text = " ".join(text[: 2 * limit].split())
     text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return _cut(text, limit)
+
+
+def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from trinity_assets.benchmarks.formats import COMPRESSED, format_of, json_line_rows, parse_rows
+from trinity_assets.benchmarks.formats import COMPRESSED, json_line_rows, parse_rows
 from trinity_assets.errors import RecordedError, TaskSourceError
 from trinity_assets.files import file_sha256
 from trinity_assets.recorded.formats import FORMATS, Format, Row
@@ -83,7 +83,7 @@ def _entries(path: Path, sha256: str, form: Format, wanted: set[str], columns: s
             yield from _samples(_checked_bytes(path, sha256), path, form.samples_in)
         elif path.suffix == ".jsonl":
             yield from json_line_rows(_checked_lines(path, sha256), str(path))
-        elif format_of(path.name) == ".parquet":
+        elif path.suffix == ".parquet":
             yield from _parquet(_checked_bytes(path, sha256), path, form, wanted, columns)
         else:
             yield from parse_rows(_checked_bytes(path, sha256), path.name, str(path))

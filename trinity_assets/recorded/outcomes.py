@@ -11,8 +11,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from trinity_assets.benchmarks.formats import listed
-from trinity_assets.errors import RecordedError
+from trinity_assets.errors import RecordedError, listed
 from trinity_assets.recorded.files import Rows, read_cell_rows
 from trinity_assets.recorded.formats import Row
 from trinity_assets.recorded.matching import TaskIndex

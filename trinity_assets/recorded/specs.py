@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from trinity_assets.benchmarks.formats import format_of
+from trinity_assets.benchmarks.formats import COMPRESSED, check_format
 from trinity_assets.spec import Slug, Spec, digest
 from trinity_assets.workers.specs import Price, WorkerSpec
 
@@ -94,7 +95,7 @@ class RecordedOutcomes(Spec):
                 raise ValueError(f"{one} is a pickle, which runs code when it is read; write it as .parquet first")
             if one.endswith(".eval"):
                 raise ValueError(f"{one} is no text; convert it: inspect log convert --to json --output-dir OUT {one}")
-            format_of(one)
+            check_format(one)
         return path
 
     @model_validator(mode="after")
@@ -143,7 +144,8 @@ class RecordedCell(Spec):
     def identity(self) -> dict[str, Any]:
         """What decides the outcomes: the files' bytes and how they are read, not where they lie."""
         mapping = self.outcomes.model_dump(mode="json", exclude={"path"})
-        return mapping | {"files": list(self.files), "read_as": [format_of(path) for path in self.outcomes.paths]}
+        endings = [PurePath(path.removesuffix(COMPRESSED)).suffix for path in self.outcomes.paths]
+        return mapping | {"files": list(self.files), "read_as": endings}
 
 
 class RecordedWorkerSpec(Spec):

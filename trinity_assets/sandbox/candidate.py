@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import marshal
 import os
 import select
 import signal
 import socket
-import sys
 import time
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Self
 
 from trinity_assets.errors import GraderError, SandboxError
-from trinity_assets.sandbox import inside, values
+from trinity_assets.sandbox import values
+from trinity_assets.sandbox.boot import boot_program, limits_inside, modules_inside
+from trinity_assets.sandbox.running import Running
 from trinity_assets.sandbox.specs import ProgramLimits
 from trinity_assets.sandbox.tiers import Tier, interpreter
 
@@ -29,8 +27,6 @@ START_LIMIT_S = 120.0
 STARVED_FACTOR = 10
 """Up to how many times its wall limit a program is waited for while it only waits for a core."""
 _NO_ANSWER = "answered something that is no answer"
-_PRECISE_CPU_CLOCK = 2
-"""CPUCLOCK_SCHED of ``linux/posix-timers.h``: the clock of another process is named by its id and this."""
 
 ARGUMENT_BYTES = 64 << 20
 LEAST_REPLY_BYTES = 1 << 16
@@ -62,55 +58,30 @@ class Opaque:
         return f"<{self._name}>"
 
 
-# Reads the two modules of this room that run inside from the socket, so that no file of ours lies in the sandbox.
-_BOOT = """import marshal, sys
-channel = open({descriptor}, "rb")
-for name, code in marshal.loads(channel.read(int.from_bytes(channel.read(4), "big"))):
-    module = type(sys)(name)
-    sys.modules[name] = module
-    exec(code, module.__dict__)
-module.serve(channel, {descriptor})
-"""
-
-
-@lru_cache(maxsize=1)
-def _modules_inside() -> bytes:
-    """The compiled modules; the interpreter inside is the one that compiles them here."""
-    parts = []
-    for module in (values, inside):
-        source = Path(str(module.__file__)).read_text(encoding="utf-8")
-        parts.append((module.__name__, compile(source, f"<{module.__name__}>", "exec", dont_inherit=True)))
-    return marshal.dumps(parts)
-
-
 class Candidate:
     """One untrusted program in one sandbox of its own, as a context manager and a callable.
 
     ``failure`` keeps the first failure of the program, so that checks that swallow exceptions cannot hide it; ``calls``
     counts the calls that were made; ``opaque`` is the type of a result that was no plain data.
 
-    Raises, from every method:
-        CandidateError: the program is at fault.
-        SandboxError, GraderError: it is not: the sandbox does not start, or something outside ended it.
+    Raises:
+        SandboxError: the tier cannot start a process.
     """
 
-    def __init__(self, tier: Tier, limits: ProgramLimits) -> None:
-        self._tier, self._limits = tier, limits
+    def __init__(self, tier: Tier, limits: ProgramLimits, start_limit_s: float = START_LIMIT_S) -> None:
+        self._tier, self._limits, self._start_limit_s = tier, limits, start_limit_s
         self.failure: Exception | None = None
         self.calls = 0
         self.opaque: str | None = None
-        self._status: int | None = None
-        self._cpu_s = 0.0
         self._ready = False
-        self._program = 0
         self._left_s = float(limits.wall_s)
         self._credited_s = 0.0
         self._socket, theirs = socket.socketpair()
         self._errors, errors = os.pipe()
         os.set_blocking(self._errors, False)
-        command = [*interpreter(), "-c", _BOOT.format(descriptor=theirs.fileno())]
+        command = [*interpreter(), "-c", boot_program(theirs.fileno())]
         try:
-            self._started = tier.start(command, [theirs.fileno()], errors, limits)
+            self._running = Running(tier.start(command, [theirs.fileno()], errors, limits))
         except BaseException:
             self._socket.close()
             os.close(self._errors)
@@ -127,15 +98,29 @@ class Candidate:
         self._socket.close()
         os.close(self._errors)
 
+    @property
+    def process_id(self) -> int:
+        """The process that runs the program, once it is loaded."""
+        return self._running.program_id
+
+    def cpu_s(self) -> float:
+        """CPU seconds that the program has used so far."""
+        return self._running.cpu_s()
+
     def load(self, program: str, function: str) -> None:
-        """Run the program as a module; its ``function`` is what calls reach from then on."""
-        self._send_bytes(_modules_inside())
-        self._send(_kernel_limits(self._limits))
-        word = self._receive()
-        if word[0] != "ready":
-            raise self._failed(SandboxError(f"the sandbox {self._tier.name} said {word[0]!r} in place of 'ready'"))
+        """Run the program as a module; its ``function`` is what calls reach from then on.
+
+        Raises:
+            CandidateError: the program raises, ends or takes too long, or defines no such function.
+            SandboxError, GraderError: the sandbox does not start, or something outside ended it.
+        """
+        self._send_bytes(modules_inside())
+        self._send(limits_inside(self._limits))
+        reply = self._receive()
+        if reply[0] != "ready":
+            raise self._failed(SandboxError(f"the sandbox {self._tier.name} said {reply[0]!r} in place of 'ready'"))
         self._ready = True
-        self._program = _program_of(self._started.process.pid)
+        self._running.find_program()
         self._left_s = float(self._limits.wall_s)
         self._send((program, function))
         match self._receive():
@@ -143,12 +128,19 @@ class Candidate:
                 return
             case ("loaded", False):
                 raise self._failed(CandidateError(f"defines no function {function}"))
-            case ("raised", str() as name, str() as message):
+            case ("raised", str() as name, str() as message, tuple()):
                 raise self._failed(CandidateError(f"{name}: {message}" if message else name))
             case _:
                 raise self._failed(CandidateError(_NO_ANSWER))
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the function; what it returns, or ``Opaque`` for what is no plain data.
+
+        Raises:
+            CandidateError: it ends the program, takes too long, or returns too much.
+            GraderError: an argument cannot enter, or something outside ended the program.
+            Exception: what the function itself raised, where Python has it built in; else ``RaisedError``.
+        """
         self.calls += 1
         if self.failure is not None:
             raise self.failure
@@ -156,12 +148,16 @@ class Candidate:
         match self._receive():
             case ("returned", result, None):
                 return result
-            case ("returned", None, tuple() as changed) if len(changed) == len(arguments):
+            case ("returned", None, (tuple() as changed, dict() as changed_named)) if (
+                len(changed) == len(arguments) and changed_named.keys() == named.keys()
+            ):
                 for ours, theirs in zip(arguments, changed, strict=True):
                     _take_over(ours, theirs)
+                for name, theirs in changed_named.items():
+                    _take_over(named[name], theirs)
                 return None
-            case ("raised", str() as name, str() as message):
-                raise _exception(name, message)
+            case ("raised", str() as name, str() as message, tuple() as bases):
+                raise _exception(name, message, bases)
             case ("opaque", str() as name, bool() as truth):
                 self.opaque = name
                 return Opaque(name, truth)
@@ -174,6 +170,9 @@ class Candidate:
         try:
             self._send_bytes(values.encode(message, ARGUMENT_BYTES))
         except values.NotPlainError as error:
+            if str(error) == Opaque.__name__:
+                returned = f"returned a {self.opaque}, which the checks pass on; only plain data can be"
+                raise self._failed(CandidateError(returned)) from None
             raise self._failed(GraderError(f"the checks pass a {error}, which cannot enter the sandbox")) from None
         except values.TooLargeError as error:
             raise self._failed(GraderError(f"the checks pass more than can enter the sandbox: {error}")) from None
@@ -222,39 +221,32 @@ class Candidate:
         poller = select.poll()
         poller.register(self._socket, event)
         while True:
-            cpu_left_s = self._limits.cpu_s - self._cpu_now_s() if self._ready else START_LIMIT_S
+            cpu_left_s = self._limits.cpu_s - self._running.cpu_s() if self._ready else self._start_limit_s
             if cpu_left_s <= 0:
                 raise self._failed(self._used_up())
             began = time.monotonic()
             # A program cannot have used up its CPU time before as much time has passed.
-            patience_s = min(cpu_left_s + 0.01, max(0.0, self._left_s)) if self._ready else START_LIMIT_S
+            patience_s = min(cpu_left_s + 0.01, max(0.0, self._left_s)) if self._ready else self._start_limit_s
             ready = poller.poll(1000 * patience_s)
             self._left_s -= time.monotonic() - began
             if ready:
                 return
             if not self._ready:
                 raise self._failed(
-                    SandboxError(f"the sandbox {self._tier.name} did not start within {START_LIMIT_S:.0f} s")
+                    SandboxError(f"the sandbox {self._tier.name} did not start within {self._start_limit_s:.0f} s")
                 )
             if self._left_s <= 0.01:
                 self._credit_starvation()
 
     def _credit_starvation(self) -> None:
         """Give back the time in which the program waited for a core; end it where that is not the reason."""
-        starved_s = _waited_for_a_core_s(self._program)
+        starved_s = self._running.waited_for_a_core_s()
         if starved_s > STARVED_FACTOR * self._limits.wall_s:
             raise self._failed(GraderError("the machine is too busy to run a program; grade again"))
         self._left_s += starved_s - self._credited_s
         self._credited_s = starved_s
         if self._left_s <= 0.01:
             raise self._failed(CandidateTimeoutError(f"did not answer within {self._limits.wall_s} s"))
-
-    def _cpu_now_s(self) -> float:
-        """CPU seconds that the program has used, 0 where the system does not tell or it has ended."""
-        try:
-            return time.clock_gettime((~self._program << 3) | _PRECISE_CPU_CLOCK)
-        except OSError:
-            return 0.0
 
     def _used_up(self) -> CandidateTimeoutError:
         return CandidateTimeoutError(f"used its {self._limits.cpu_s} s of CPU time")
@@ -267,19 +259,16 @@ class Candidate:
         """What it means that the program's end of the socket is closed."""
         if not self._end(patience_s=2.0):
             return self._failed(CandidateError("closed its end of the conversation"))
-        assert self._status is not None  # noqa: S101 - the process has been waited for
-        status = self._status
-        if self._started.shell_status and status > 128:
-            status = 128 - status
+        status, used_s = self._running.status or 0, self._running.used_s
         if not self._ready:
             said = self._said() or f"it ended with status {status}"
             return self._failed(SandboxError(f"the sandbox {self._tier.name} could not start: {said}"))
-        if status == -signal.SIGXCPU or (status == -signal.SIGKILL and self._cpu_s >= self._limits.cpu_s):
+        if status == -signal.SIGXCPU or (status == -signal.SIGKILL and used_s >= self._limits.cpu_s):
             return self._failed(self._used_up())
         if status == -signal.SIGKILL:
             return self._failed(
                 GraderError(
-                    f"the process was killed from outside after {self._cpu_s:.1f} s of CPU time while it ran a program "
+                    f"the process was killed from outside after {used_s:.1f} s of CPU time while it ran a program "
                     "(out of memory?); grade again"
                 )
             )
@@ -293,28 +282,12 @@ class Candidate:
         return ""
 
     def _end(self, patience_s: float = 0.0) -> bool:
-        """See the sandbox ended, and say whether it ended on its own within ``patience_s``; else it is killed.
-
-        Nothing of it is left afterwards.
-        """
-        if self._status is not None:
-            return True
-        process = self._started.process
-        deadline = time.monotonic() + patience_s
-        pause = 0.0005
-        # Left unreaped until its group is killed, so that the group's number cannot be somebody else's by then.
-        while not (ended := os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)):
-            if time.monotonic() >= deadline:
-                break
-            time.sleep(pause)
-            pause = min(pause * 2, 0.02)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = self._status = os.waitstatus_to_exitcode(status)
-        self._cpu_s = usage.ru_utime + usage.ru_stime
-        self._drain()
-        return ended is not None
+        """See the sandbox ended, as ``Running.end``; nothing of it is left afterwards."""
+        already = self._running.status is not None
+        on_its_own = self._running.end(patience_s)
+        if not already:
+            self._drain()
+        return on_its_own
 
     def _drain(self) -> None:
         """Wait until nothing holds the other end of the socket: a namespace ends a moment after its first process."""
@@ -323,20 +296,6 @@ class Candidate:
         with contextlib.suppress(OSError):
             while self._socket.recv(1 << 20):
                 pass
-
-
-def _kernel_limits(limits: ProgramLimits) -> dict[str, int]:
-    return {
-        # The kernel keeps this limit by sampling, which charged a program on a busy machine for up to a fifth more than
-        # it had used. So the trusted end watches the precise clock, and the kernel's is the wider wall behind it.
-        "CPU": limits.cpu_s if sys.platform == "darwin" else 2 * limits.cpu_s + 1,
-        "AS": limits.memory_mib << 20,
-        "FSIZE": limits.file_mib << 20,
-        "NPROC": limits.processes,
-        "NOFILE": 64,
-        "CORE": 0,
-        "reply_bytes": limits.reply_kib << 10,
-    }
 
 
 def _take_over(ours: Any, theirs: Any) -> None:
@@ -350,16 +309,18 @@ def _take_over(ours: Any, theirs: Any) -> None:
         ours.update(theirs)
 
 
-def _exception(name: str, message: str) -> Exception:
-    """An exception as checks may expect it: one of the builtin ones by its name, or ``RaisedError``.
+def _exception(name: str, message: str, bases: tuple[object, ...]) -> Exception:
+    """An exception as checks may expect it: the first builtin one among its ``bases``, or ``RaisedError``.
 
     What ends an iteration is none of them: ``all(map(f, cases))`` would take it for the end of the cases, and pass.
     """
-    kind = getattr(builtins, name, None)
-    ends_iteration = (StopIteration, StopAsyncIteration)
-    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, ends_iteration):
-        with contextlib.suppress(Exception):  # some take more than a message: UnicodeDecodeError, ExceptionGroup
-            return kind(message)
+    for base in bases:
+        kind = getattr(builtins, base, None) if isinstance(base, str) else None
+        if kind in (Exception, BaseException, StopIteration, StopAsyncIteration):
+            break
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            with contextlib.suppress(Exception):  # some take more than a message: UnicodeDecodeError, ExceptionGroup
+                return kind(message)
     return RaisedError(f"{name}: {message}")
 
 
@@ -368,17 +329,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _program_of(pid: int) -> int:
-    """The process that runs the program: the sandbox's one child where it stays its parent, else the process itself."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
-    return pid
-
-
-def _waited_for_a_core_s(pid: int) -> float:
-    """Seconds that a process was ready to run and waited for a core; 0 where nobody counts them."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    return 0.0

@@ -1,6 +1,6 @@
 """The untrusted end: what runs inside the sandbox, around the program.
 
-It limits itself, says that it is ready, loads the program it is sent, and then calls the program's function with what
+It says that it is ready, loads the program it is sent, and then calls the program's function with what
 it is sent, for as long as the trusted end asks. Nothing here is trusted: once the program runs, it may rewrite all of
 this. What keeps it honest is that it never holds a test or an expected value, and that its replies are only data.
 
@@ -31,12 +31,15 @@ def serve(channel, descriptor: int) -> None:
             data = data[os.write(descriptor, data) :]
 
     limits = receive()
-    limit_this_process(limits)
+    if limits["processes"] > 1:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits["processes"],) * 2)
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
     os.close(silence)
-    send(("ready", ".".join(map(str, sys.version_info[:3]))))
+    send(("ready",))
     program, name = receive()
     try:
         function = load(program, name)
@@ -46,7 +49,7 @@ def serve(channel, descriptor: int) -> None:
     send(("loaded", callable(function)))
     while True:
         arguments, named = receive()
-        before = encode(arguments, 1 << 30)
+        before = encode((arguments, named), 1 << 30)
         try:
             result = function(*arguments, **named)
         except BaseException as error:
@@ -54,30 +57,15 @@ def serve(channel, descriptor: int) -> None:
             continue
         try:
             # Sorting in place and its like return None: only then are the arguments part of the result.
-            changed = result is None and encode(arguments, limits["reply_bytes"]) != before
-            send(("returned", result, arguments if changed else None), limits["reply_bytes"])
+            left = (arguments, named)
+            changed = result is None and encode(left, limits["reply_bytes"]) != before
+            send(("returned", result, left if changed else None), limits["reply_bytes"])
         except NotPlainError as error:
             send(("opaque", str(error), is_true(result)))
         except TooLargeError as error:
             send(("too large", str(error)))
         except BaseException as error:
             send(("raised", *described(error)))
-
-
-def limit_this_process(limits) -> None:
-    """Set the limits for good; a lower hard limit that the machine set stays."""
-    import resource
-
-    for name in ("CPU", "AS", "FSIZE", "NPROC", "NOFILE", "CORE"):
-        what, wanted = getattr(resource, f"RLIMIT_{name}"), limits[name]
-        allowed = resource.getrlimit(what)[1]
-        if allowed != resource.RLIM_INFINITY:
-            wanted = min(wanted, allowed)
-        try:
-            resource.setrlimit(what, (wanted, wanted))
-        except (OSError, ValueError):
-            if sys.platform != "darwin":  # which does not know a limited address space
-                raise
 
 
 def load(program: str, name: str):
@@ -96,9 +84,10 @@ def is_true(value) -> bool:
         return True
 
 
-def described(error: BaseException) -> tuple[str, str]:
-    """The name of an exception's class and its message, short enough for any reply."""
+def described(error: BaseException) -> tuple[str, str, tuple[str, ...]]:
+    """The name of an exception's class, its message, and the names of its bases, short enough for any reply."""
+    bases = tuple(base.__name__[:100] for base in type(error).__mro__[:20])
     try:
-        return type(error).__name__[:100], str(error)[:500]
+        return bases[0], str(error)[:500], bases
     except BaseException:
-        return "Exception", ""
+        return bases[0], "", bases

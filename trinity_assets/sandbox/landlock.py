@@ -1,4 +1,4 @@
-"""Landlock: a process gives up the file system, for good and without any privilege.
+"""Landlock: a process gives up the file system, for good and without any privilege, and with it all other rights.
 
 The numbers are those of ``linux/landlock.h``, ``linux/prctl.h`` and ``linux/capability.h``; the three system calls have
 the same number on every architecture. Landlock alone leaves UDP and local sockets open, and signals before its sixth

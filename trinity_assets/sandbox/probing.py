@@ -21,6 +21,8 @@ from trinity_assets.sandbox.specs import ProgramLimits
 from trinity_assets.sandbox.tiers import LADDER, UNSANDBOXED, Tier
 
 PROBE_LIMITS = ProgramLimits(cpu_s=5, memory_mib=256)
+START_LIMIT_S = 20.0
+"""A tier that has not started by then is not waited for."""
 
 # Gives the names of the ways out that are open.
 PROBE = """
@@ -108,18 +110,18 @@ def find_sandbox(*, allow_unsandboxed: bool = False) -> Sandbox:
 
 def tier_fault(tier: Tier) -> str | None:
     """Why ``tier`` cannot be used on this machine, None when it holds (``unsandboxed``: when it runs)."""
-    with tempfile.TemporaryDirectory(prefix="trinity-probe-") as directory, socket.socket() as listener:
-        Path(directory).chmod(0o755)
-        secret = Path(directory) / "secret"
-        secret.write_text("what a program must not read", encoding="utf-8")
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        try:
-            with Candidate(tier, PROBE_LIMITS) as probe:
+    try:
+        with tempfile.TemporaryDirectory(prefix="trinity-probe-") as directory, socket.socket() as listener:
+            Path(directory).chmod(0o755)
+            secret = Path(directory) / "secret"
+            secret.write_text("what a program must not read", encoding="utf-8")
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            with Candidate(tier, PROBE_LIMITS, START_LIMIT_S) as probe:
                 probe.load(PROBE, "probe")
                 ways = probe(str(secret), _home_entries(), listener.getsockname()[1], os.getpid())
-        except (SandboxError, CandidateError, OSError) as error:
-            return str(error)
+    except (SandboxError, CandidateError, OSError) as error:
+        return str(error)
     if not isinstance(ways, list):
         return f"the probe answered {ways!r}"
     return f"it leaves open: {', '.join(map(str, ways))}" if tier is not UNSANDBOXED and ways else None

@@ -18,12 +18,15 @@ from __future__ import annotations
 import errno
 import platform
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trinity_assets.errors import SandboxError
 
-# name: (x86-64, AArch64); None where the architecture has no such call.
-REFUSED: dict[str, tuple[int | None, int | None]] = {
+Calls = tuple[int | None, int | None]
+"""The numbers of one call: on x86-64, on AArch64; None where the architecture has no such call."""
+
+REFUSED: dict[str, Calls] = {
     # sockets: none at all
     "socket": (41, 198),
     "connect": (42, 203),
@@ -67,6 +70,11 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "semget": (64, 190),
     "semop": (65, 193),
     "semctl": (66, 191),
+    "semtimedop": (220, 192),
+    "mq_unlink": (241, 181),
+    "mq_timedsend": (242, 182),
+    "mq_timedreceive": (243, 183),
+    "mq_getsetattr": (245, 185),
     "msgget": (68, 186),
     "msgsnd": (69, 189),
     "msgrcv": (70, 188),
@@ -74,6 +82,8 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
+    # locks, which make others wait
+    "flock": (73, 32),
     # what Landlock does not cover: owners, modes, times, attributes, and being told who opens what
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -154,17 +164,19 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "adjtimex": (159, 171),
     "vhangup": (153, 58),
 }
-_PROCESSES: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None), "clone": (56, 220)}
+_PROCESSES: dict[str, Calls] = {"fork": (57, None), "vfork": (58, None), "clone": (56, 220)}
 _CLONE3 = (435, 435)
-_PRLIMIT, _PRCTL, _FCNTL, _IOCTL = (302, 261), (157, 167), (72, 25), (16, 29)
+_PRLIMIT, _SETRLIMIT, _PRCTL, _FCNTL, _IOCTL = (302, 261), (160, 164), (157, 167), (72, 25), (16, 29)
 _EXITS = ((60, 93), (231, 94))  # exit, exit_group
 
 _NEW_NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone() takes
 _PR_SET_PDEATHSIG = 1
-_F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
-_FIOSETOWN, _SIOCSPGRP, _TIOCSTI = 0x8901, 0x8902, 0x5412
-_SET_FLAGS, _SET_FLAGS_32, _SET_EXTENDED = 0x40086602, 0x40046602, 0x401C5820  # FS_IOC_SETFLAGS, .., FS_IOC_FSSETXATTR
-_IOCTLS = (_FIOSETOWN, _SIOCSPGRP, _TIOCSTI, _SET_FLAGS, _SET_FLAGS_32, _SET_EXTENDED)
+_RLIMIT_CPU, _RLIMIT_RTTIME = 0, 15  # the limits at which the kernel ends a process
+# Duplicating, flags, owners asked for, pipe sizes asked for. Not: locks and leases (which make others wait), signals,
+# being told what happens to a directory.
+_FCNTLS = (0, 1, 2, 3, 4, 9, 1030, 1032)
+# Is it a terminal and how large (two numbers of the first), closing on exec, how much can be read, not blocking.
+_IOCTLS = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x541B, 0x5421)
 KILLED_STATUS = 137
 """How bubblewrap, like a shell, reports a child killed by SIGKILL: 128 + 9."""
 
@@ -210,10 +222,12 @@ def syscall_filter(processes: int, machine: str | None = None) -> bytes:
         # The last byte of the flags is the signal at the child's end: SIGKILL there would be a kill of its own.
         program.refuse_if(_PROCESSES["clone"], 0, [(_JUMP_EQUAL, 9)], mask=0xFF)
     program.refuse(_CLONE3, errno.ENOSYS)  # its flags lie in memory, out of a filter's sight; libraries fall back
-    program.refuse_unless_zero(_PRLIMIT, 0)
+    # A lower limit of CPU time would have a program killed as if from outside. Its others it may lower.
+    program.refuse_if(_SETRLIMIT, 0, [(_JUMP_EQUAL, what) for what in (_RLIMIT_CPU, _RLIMIT_RTTIME)])
+    program.refuse_setting_deadly_limits(_PRLIMIT)
     program.refuse_if(_PRCTL, 0, [(_JUMP_EQUAL, _PR_SET_PDEATHSIG)])
-    program.refuse_if(_FCNTL, 1, [(_JUMP_EQUAL, what) for what in (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX)])
-    program.refuse_if(_IOCTL, 1, [(_JUMP_EQUAL, what) for what in _IOCTLS])
+    program.refuse_unless(_FCNTL, 1, _FCNTLS)
+    program.refuse_unless(_IOCTL, 1, _IOCTLS)
     for numbers in _EXITS:
         program.refuse_if(numbers, 0, [(_JUMP_EQUAL, KILLED_STATUS)], mask=0xFF, action=_KILL_PROCESS)
     program.add(_RETURN, _ALLOW)
@@ -228,16 +242,20 @@ class _Program:
     instructions: list[bytes] = field(default_factory=list)
 
     def add(self, code: int, constant: int, if_true: int = 0, if_false: int = 0) -> None:
+        """Append one ``struct sock_filter``; a jump skips ``if_true`` or ``if_false`` instructions."""
         self.instructions.append(struct.pack("=HBBI", code, if_true, if_false, constant))
 
     def load(self, offset: int) -> None:
+        """Put the word at ``offset`` bytes of ``struct seccomp_data`` into the accumulator."""
         self.add(_LOAD, offset)
 
     def unless_equal_then(self, constant: int, action: int) -> None:
+        """End with ``action`` unless the accumulator holds ``constant``."""
         self.add(_JUMP_EQUAL, constant, 1, 0)
         self.add(_RETURN, action)
 
-    def refuse(self, numbers: tuple[int | None, int | None], error: int = errno.EPERM) -> None:
+    def refuse(self, numbers: Calls, error: int = errno.EPERM) -> None:
+        """Have a call fail with ``error`` whatever its arguments, where the architecture has it."""
         number = numbers[self.column]
         if number is not None:
             self.add(_JUMP_EQUAL, number, 0, 1)
@@ -245,7 +263,7 @@ class _Program:
 
     def refuse_if(
         self,
-        numbers: tuple[int | None, int | None],
+        numbers: Calls,
         argument: int,
         tests: list[tuple[int, int]],
         *,
@@ -253,22 +271,30 @@ class _Program:
         action: int = _REFUSE | errno.EPERM,
     ) -> None:
         """Refuse a call when any of ``tests`` (jump, constant) holds for the low word of its ``argument``."""
-        number = numbers[self.column]
-        assert number is not None  # noqa: S101 - every architecture has the calls that are looked into
         masking = [] if mask is None else [(_AND, mask, 0, 0)]
         testing = [part for test in tests for part in ((*test, 0, 1), (_RETURN, action, 0, 0))]
-        inside = [(_LOAD, 16 + 8 * argument, 0, 0), *masking, *testing, (_LOAD, _NUMBER_AT, 0, 0)]
-        self.add(_JUMP_EQUAL, number, 0, len(inside))
-        for instruction in inside:
-            self.add(*instruction)
+        self._look_into(numbers, [(_LOAD, 16 + 8 * argument, 0, 0), *masking, *testing])
 
-    def refuse_unless_zero(self, numbers: tuple[int, int], argument: int) -> None:
+    def refuse_unless(self, numbers: Calls, argument: int, allowed: Sequence[int]) -> None:
+        """Refuse a call unless the low word of its ``argument`` is one of ``allowed``."""
+        tests = [(_JUMP_EQUAL, value, len(allowed) - position, 0) for position, value in enumerate(allowed)]
+        self._look_into(numbers, [(_LOAD, 16 + 8 * argument, 0, 0), *tests, (_RETURN, _REFUSE | errno.EPERM, 0, 0)])
+
+    def refuse_setting_deadly_limits(self, numbers: Calls) -> None:
+        """Refuse a prlimit64 of another process, or one that sets a limit at which the kernel ends a process."""
+        refuse = (_RETURN, _REFUSE | errno.EPERM, 0, 0)
         inside = [
-            (_LOAD, 16 + 8 * argument, 0, 0),
-            (_JUMP_EQUAL, 0, 1, 0),
-            (_RETURN, _REFUSE | errno.EPERM, 0, 0),
-            (_LOAD, _NUMBER_AT, 0, 0),
+            *((_LOAD, 16, 0, 0), (_JUMP_EQUAL, 0, 1, 0), refuse),  # the process, itself
+            *((_LOAD, 24, 0, 0), (_JUMP_EQUAL, _RLIMIT_CPU, 1, 0), (_JUMP_EQUAL, _RLIMIT_RTTIME, 0, 6)),  # which limit
+            *((_LOAD, 32, 0, 0), (_JUMP_EQUAL, 0, 1, 0), refuse),  # the new value's address, low and high
+            *((_LOAD, 36, 0, 0), (_JUMP_EQUAL, 0, 1, 0), refuse),
         ]
-        self.add(_JUMP_EQUAL, numbers[self.column], 0, len(inside))
-        for instruction in inside:
+        self._look_into(numbers, inside)
+
+    def _look_into(self, numbers: Calls, inside: Sequence[tuple[int, int, int, int]]) -> None:
+        """For calls of one number alone run ``inside``, then load the number again."""
+        number = numbers[self.column]
+        assert number is not None  # noqa: S101 - every architecture has the calls that are looked into
+        self.add(_JUMP_EQUAL, number, 0, len(inside) + 1)
+        for instruction in (*inside, (_LOAD, _NUMBER_AT, 0, 0)):
             self.add(*instruction)

@@ -1,7 +1,7 @@
 """The ladder of sandboxes: each tier is one way to start a program where it can reach nothing.
 
-A tier only starts a process; that it holds is found out by ``probing``. ``bubblewrap`` gives a program its own root,
-namespaces and 32 MiB of memory to write files in. ``landlock`` needs no namespaces: the program keeps the machine's
+A tier only starts a process; that it holds is found out by ``probing``. ``bubblewrap`` gives a program its own root and
+namespaces, and nothing to write to. ``landlock`` needs no namespaces: the program keeps the machine's
 file system but may read nothing of it beyond the interpreter, and writes nowhere. ``sandbox_exec`` is the one of macOS.
 ``unsandboxed`` is a bare process with limits, for machines that offer nothing else and people who accept that.
 """
@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from trinity_assets.errors import SandboxError
+from trinity_assets.sandbox.landlock import Confinement
+from trinity_assets.sandbox.limits import kernel_limits
 from trinity_assets.sandbox.specs import ProgramLimits
 from trinity_assets.sandbox.syscalls import syscall_filter
 
@@ -26,10 +28,10 @@ NOBODY = "65534"
 
 @dataclass(frozen=True)
 class Started:
-    """A started sandbox: the process to wait for, and whether its status tells of a signal as 128 + number."""
+    """A started sandbox: the process to wait for, and whether its status tells of a signal as 128 + its number."""
 
     process: subprocess.Popen[bytes]
-    shell_status: bool
+    tells_signals_as_status: bool
 
 
 @dataclass(frozen=True)
@@ -87,26 +89,24 @@ def _start_bubblewrap(
             *("--cap-drop", "ALL", "--uid", NOBODY, "--gid", NOBODY, "--seccomp", str(filter_reader)),
             *binds,
             # No /proc: started by root, the program is root to the files of the kernel's settings (core_pattern), with
-            # or without capabilities.
-            *("--dev", "/dev", "--size", str(2 * limits.file_mib << 20), "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
-            *("--chdir", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"),  # noqa: S108 - the sandbox's own
+            # or without capabilities. And nowhere to write: empty files in a tmpfs of 32 MiB took 400 MiB of kernel
+            # memory within two seconds.
+            *("--dev", "/dev", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"),
         ]
-        process = _popen([bubblewrap, *arguments, *command], [*descriptors, filter_reader], errors)
+        process = _popen([bubblewrap, *arguments, *command], [*descriptors, filter_reader], errors, limits)
     finally:
         os.close(filter_reader)
-    return Started(process, shell_status=True)
+    return Started(process, tells_signals_as_status=True)
 
 
 def _start_landlock(command: Sequence[str], descriptors: Sequence[int], errors: int, limits: ProgramLimits) -> Started:
-    from trinity_assets.sandbox.landlock import Confinement
-
     if limits.processes != 1:
         raise SandboxError(
             f"the limit processes: {limits.processes} needs bubblewrap; without it a program is given one process"
         )
     devices = [Path("/dev/null"), Path("/dev/zero"), Path("/dev/urandom"), Path("/dev/random")]
     with Confinement(_interpreter_trees(), devices, syscall_filter(1)) as confine:
-        return Started(_popen(command, descriptors, errors, confine), shell_status=False)
+        return Started(_popen(command, descriptors, errors, limits, confine), tells_signals_as_status=False)
 
 
 MACOS_PROFILE = """(version 1)
@@ -135,23 +135,35 @@ def macos_profile() -> str:
 
 
 def _start_sandbox_exec(
-    command: Sequence[str], descriptors: Sequence[int], errors: int, _limits: ProgramLimits
+    command: Sequence[str], descriptors: Sequence[int], errors: int, limits: ProgramLimits
 ) -> Started:
     tool = shutil.which("sandbox-exec")
     if tool is None:
         raise SandboxError("there is no sandbox-exec, which comes with macOS")
-    return Started(_popen([tool, "-p", macos_profile(), *command], descriptors, errors), shell_status=False)
+    process = _popen([tool, "-p", macos_profile(), *command], descriptors, errors, limits)
+    return Started(process, tells_signals_as_status=False)
 
 
 def _start_unsandboxed(
-    command: Sequence[str], descriptors: Sequence[int], errors: int, _limits: ProgramLimits
+    command: Sequence[str], descriptors: Sequence[int], errors: int, limits: ProgramLimits
 ) -> Started:
-    return Started(_popen(command, descriptors, errors), shell_status=False)
+    return Started(_popen(command, descriptors, errors, limits), tells_signals_as_status=False)
 
 
 def _popen(
-    command: Sequence[str], descriptors: Sequence[int], errors: int, confine: Callable[[], None] | None = None
+    command: Sequence[str],
+    descriptors: Sequence[int],
+    errors: int,
+    limits: ProgramLimits,
+    confine: Callable[[], None] | None = None,
 ) -> subprocess.Popen[bytes]:
+    limit_this_process = kernel_limits(limits)
+
+    def prepare() -> None:
+        limit_this_process()
+        if confine:
+            confine()
+
     try:
         return subprocess.Popen(  # noqa: S603 - starting a given program is what this room is for
             command,
@@ -163,7 +175,7 @@ def _popen(
             pass_fds=descriptors,
             # A session of its own, so that a signal to the terminal's group does not look like a kill from outside.
             start_new_session=True,
-            preexec_fn=confine,
+            preexec_fn=prepare,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SandboxError(f"cannot start a process to run a program in: {error}") from error

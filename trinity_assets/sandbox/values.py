@@ -1,9 +1,10 @@
 """Plain values as bytes: the only language that trusted and untrusted code share.
 
-None, bool, int, str, float, complex, bytes, list, tuple, dict, set, frozenset and range travel by exact type, other
-iterators and the views of a dict as what they yield. Nothing else does: what is read back never has a method that
-somebody else wrote. A value is a tag, then its length or count in decimal digits and a colon where it has one, then its
-content; ints are hexadecimal and floats are ``float.hex``, so that both are exact at any size.
+None, bool, int, str, float, complex, bytes, list, tuple, dict, set, frozenset and range travel by exact type, and so do
+the standard library's Fraction, Decimal and deque; other iterators and the views of a dict as what they yield. Nothing
+else does: what is read back never has a method that somebody else wrote. A value is a tag, then its length in decimal
+digits and a colon where it has one, then its content; ints are hexadecimal and floats are ``float.hex``, so that both
+are exact at any size.
 
 This module is also loaded inside the sandbox, so it imports nothing, and its inner values have no types to name.
 """
@@ -45,6 +46,8 @@ def encode(value: object, max_bytes: int, max_depth: int = MAX_DEPTH) -> bytes:
 
 
 class _Writer:
+    """Writes one value into ``parts``, refusing what does not travel as soon as it is met."""
+
     def __init__(self, max_bytes: int, max_depth: int) -> None:
         self.parts: list[bytes] = []
         self._max_bytes, self._max_depth = max_bytes, max_depth
@@ -60,7 +63,7 @@ class _Writer:
         self._write(f"{tag}{len(data)}:".encode())
         self._write(data)
 
-    def _many(self, tag: str, items, depth: int) -> None:  # type: ignore[no-untyped-def]
+    def _many(self, tag: str, items, depth: int) -> None:
         """Items of unknown number: each after a comma, a full stop at the end."""
         self._write(tag.encode())
         for item in items:
@@ -68,7 +71,7 @@ class _Writer:
             self.value(item, depth)
         self._write(b".")
 
-    def value(self, value, depth: int) -> None:  # type: ignore[no-untyped-def]
+    def value(self, value, depth: int) -> None:
         """Write one value, of containers with up to ``depth`` more inside each other."""
         if depth < 0:
             raise TooLargeError(f"nested deeper than {self._max_depth}")
@@ -93,13 +96,25 @@ class _Writer:
             self._many(_CONTAINERS[kind], kind.__iter__(value), depth - 1)
         elif type(value) in _VIEWS:
             self._many(_VIEWS[type(value)], value, depth - 1)
+        elif _is(value, "fractions", "Fraction"):
+            self._many("q", (int(value.numerator), int(value.denominator)), depth)
+        elif _is(value, "decimal", "Decimal"):
+            self._sized("D", str(value).encode())
+        elif _is(value, "collections", "deque"):
+            self._many("Q", value, depth - 1)
         elif type(value).__module__ in ("builtins", "itertools") and hasattr(type(value), "__next__"):
             self._many("g", value, depth - 1)
         else:
             raise NotPlainError(type(value).__name__)
 
 
-def _plain_type(value):  # type: ignore[no-untyped-def]
+def _is(value: object, module: str, name: str) -> bool:
+    """Whether a value is of a class with this name there; the module itself is not imported for it."""
+    return type(value).__module__ == module and type(value).__name__ == name
+
+
+def _plain_type(value):
+    """The plain type that a value travels as; None where there is none, or where it is told by other means."""
     kind = type(value)
     if kind.__module__ == "collections" and kind.__name__ in _STAND_INS and isinstance(value, dict):
         return dict
@@ -117,7 +132,7 @@ def decode(data: bytes, max_depth: int = MAX_DEPTH) -> object:
     """
     try:
         value, end = _read(data, 0, max_depth)
-    except (ValueError, IndexError, TypeError, OverflowError) as error:
+    except (ValueError, IndexError, TypeError, ArithmeticError) as error:
         raise MalformedError(str(error)) from None
     if end != len(data):
         raise MalformedError(f"{len(data) - end} bytes too many")
@@ -131,13 +146,13 @@ def _read(data: bytes, at: int, depth: int) -> tuple[object, int]:
     at += 1
     if tag in "NTF":
         return {"N": None, "T": True, "F": False}[tag], at
-    if tag in "ifcub":
+    if tag in "ifcubD":
         colon = data.index(b":", at, at + 12)
         end = colon + 1 + int(data[at:colon])
         if not data[at:colon].isdigit() or end > len(data):
             raise MalformedError("a length that does not fit")
         return _scalar(tag, data[colon + 1 : end]), end
-    if tag not in "dlstzrgKVI":
+    if tag not in "dlstzrgKVIqQ":
         raise MalformedError(f"unknown tag {tag!r}")
     items: list[object] = []
     while data[at] == 0x2C:
@@ -155,6 +170,10 @@ def _scalar(tag: str, content: bytes) -> object:
         return content.decode("utf-8", "surrogatepass")
     if tag == "b":
         return content
+    if tag == "D":
+        from decimal import Decimal
+
+        return Decimal(content.decode("ascii"))
     if tag == "f":
         return float.fromhex(content.decode("ascii"))
     real, imaginary = content.decode("ascii").split(" ")
@@ -166,6 +185,14 @@ def _container(tag: str, items: list) -> object:
         return dict(zip(items[::2], items[1::2], strict=True))
     if tag == "r":
         return range(*items)
+    if tag == "q":
+        from fractions import Fraction
+
+        return Fraction(*items)
+    if tag == "Q":
+        from collections import deque
+
+        return deque(items)
     if tag == "g":
         return iter(items)
     if tag == "K":

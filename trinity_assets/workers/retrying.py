@@ -31,6 +31,6 @@ class RetryPolicy:
         """Seconds until the next call after ``outcome`` of call number ``attempt``, or None when it was the last."""
         if outcome.status is not Status.FAILED_TRANSIENT or attempt >= self.attempts or self.cooling(outcome):
             return None
-        jitter = random.uniform(0, min(self.cap_s, self.base_s * 2 ** (attempt - 1)))  # noqa: S311 (jitter is no secret)
+        jitter = random.uniform(0, min(self.cap_s, self.base_s * 2 ** (attempt - 1)))  # noqa: S311 - jitter is no secret
         wait = jitter + (outcome.retry_after_s or 0.0)
         return wait if elapsed_s + wait <= self.deadline_s else None

@@ -30,7 +30,7 @@ def faults(directory: Path, rows: list[dict[str, Any]], choices: Any = "choices"
     with pytest.raises(TaskSourceError) as caught:
         snapshot(directory, rows, choices)
     header, *lines = str(caught.value).splitlines()
-    assert header == f"benchmark b: {len(lines)} rows are not tasks:"
+    assert header == f"benchmark b: {len(lines)} of {len(rows)} rows are not tasks:"
     return [line.strip() for line in lines]
 
 
@@ -42,7 +42,7 @@ def faults(directory: Path, rows: list[dict[str, Any]], choices: Any = "choices"
         ({"choices": PLANETS, "answer": " B "}, "choices", ["A", "B", "C"]),
         ({"choices": PLANETS, "answer": "Mars"}, "choices", ["A", "B", "C"]),
         ({"choices": {"text": PLANETS, "label": ["1", "2", "3"]}, "answer": "2"}, "choices", ["1", "2", "3"]),
-        ({"choices": {"text": PLANETS, "label": ["1", "2", "3"]}, "answer": 1}, "choices", ["1", "2", "3"]),
+        ({"choices": {"text": PLANETS, "label": ["0", "1", "2"]}, "answer": 1}, "choices", ["0", "1", "2"]),
         ({"A": "Venus", "B": "Mars", "C": "Pluto", "answer": "B"}, ["A", "B", "C"], ["A", "B", "C"]),
     ],
 )
@@ -92,6 +92,12 @@ def test_an_option_decides_both_tables_and_the_answer_gold_alone(tmp_path: Path)
             "the answer 'D' is neither an index, nor one of the labels A, B, C, nor the text of an option",
         ),
         ({"answer": "1"}, "the answer '1' is neither an index, nor one of the labels"),
+        (
+            {"choices": {"text": PLANETS, "label": ["1", "2", "3"]}, "answer": 1},
+            "the answer 1 may be a label or an index, which is counted from 0; if it is a label, quote it in the "
+            'source ("1")',
+        ),
+        ({"choices": {"text": PLANETS, "label": ["1", "2", "3"]}, "answer": 3}, "the answer 3 may be a label"),
         ({"answer": True}, "the answer True is neither an index"),
         ({"answer": 1.0}, "the answer 1.0 is neither an index"),
         ({"answer": ["B"]}, "the answer ['B'] is neither an index"),

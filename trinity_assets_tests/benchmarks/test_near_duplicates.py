@@ -71,7 +71,7 @@ def test_a_task_that_resembles_two_groups_joins_the_earlier_and_merges_none() ->
 
 @pytest.mark.parametrize("seed", range(8))
 def test_groups_and_pairs_are_those_of_comparing_everything_with_everything(seed: int) -> None:
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(seed)  # noqa: S311 - test data, no secret
     texts = [[f"w{draw.randrange(30)}" for _ in range(draw.randrange(60))] for _ in range(8)]
     questions = []
     for _ in range(100):

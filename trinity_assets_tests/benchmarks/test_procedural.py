@@ -23,12 +23,10 @@ def source(dataset: str, seed: int = 1, size: int = 5, **config: Any) -> Procedu
     return ProceduralSource(kind="procedural", dataset=dataset, seed=seed, size=size, config=config)
 
 
-@pytest.fixture(autouse=True)
-def reasoning_gym(request: pytest.FixtureRequest) -> None:
-    if "absent" not in request.node.name:
-        pytest.importorskip("reasoning_gym", reason="the extra 'procedural' is not installed")
+needs_package = pytest.mark.usefixtures("reasoning_gym")
 
 
+@needs_package
 def test_rows_hold_what_is_asked_and_what_the_scorer_needs() -> None:
     from reasoning_gym import get_score_answer_fn
 
@@ -46,12 +44,14 @@ def test_rows_hold_what_is_asked_and_what_the_scorer_needs() -> None:
         assert score("no number", row["entry"]) < 0.1
 
 
+@needs_package
 def test_the_config_and_the_seed_decide_the_tasks() -> None:
     long = read_rows(source("chain_sum", min_terms=5, max_terms=5), HERE)
     assert {row["entry"]["metadata"]["num_terms"] for row in long} == {5}
     assert read_rows(source("chain_sum", seed=2), HERE) != read_rows(source("chain_sum"), HERE)
 
 
+@needs_package
 @pytest.mark.parametrize("dataset", ["ransom_note", "list_functions", "polynomial_multiplication"])
 def test_tasks_are_the_same_in_every_process(dataset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """These depend on the order of sets, or on the interpreter's own generator."""
@@ -62,10 +62,12 @@ def test_tasks_are_the_same_in_every_process(dataset: str, monkeypatch: pytest.M
     assert len(first) == 3
 
 
+@needs_package
 def test_what_a_data_set_prints_is_no_row() -> None:
     assert len(read_rows(source("sokoban", size=2), HERE)) == 2
 
 
+@needs_package
 def test_a_repeated_question_stays_once() -> None:
     rows = read_rows(source("tower_of_hanoi", size=30), HERE)
     assert len(rows) == len({row["question"] for row in rows}) == 24
@@ -73,6 +75,7 @@ def test_a_repeated_question_stays_once() -> None:
     assert more[:24] == rows
 
 
+@needs_package
 def test_tasks_without_one_right_answer_are_kept_by_their_entry(tmp_path: Path) -> None:
     gold = {"dataset": "dataset", "entry": "entry"}
     spec = SnapshotSpec(name="graphs", source=source("graph_color", size=2), fields=FieldMapping(gold=gold))
@@ -81,6 +84,7 @@ def test_tasks_without_one_right_answer_are_kept_by_their_entry(tmp_path: Path) 
     assert all(payload["entry"]["answer"] is None for payload in payloads)
 
 
+@needs_package
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -98,6 +102,7 @@ def test_what_cannot_be_generated_is_said(wrong: ProceduralSource, said: str) ->
     assert said in str(caught.value)
 
 
+@needs_package
 def test_a_generator_that_dies_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(TaskSourceError, match=r"reasoning-gym failed to generate chain_sum \(exit status 1\)"):
@@ -114,6 +119,7 @@ def test_an_absent_package_is_an_error_that_says_what_to_install(monkeypatch: py
     assert source_version(source("chain_sum"), HERE) == "missing"
 
 
+@needs_package
 def test_the_version_is_the_packages() -> None:
     installed = importlib.metadata.version("reasoning-gym")
     assert source_version(source("chain_sum"), HERE) == f"reasoning-gym {installed}"

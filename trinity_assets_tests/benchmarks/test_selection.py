@@ -142,7 +142,7 @@ def test_a_quarantined_row_may_be_faulty_in_any_way_but_its_id(tmp_path: Path) -
         {"id": 9, "question": "Half a \ud83d?", "answer": "1"},
     ]
     write(tmp_path, good + bad)
-    with pytest.raises(TaskSourceError, match="5 rows are not tasks"):
+    with pytest.raises(TaskSourceError, match="5 of 9 rows are not tasks"):
         take_snapshot(spec(), tmp_path)
     taken = take_snapshot(spec(quarantine=quarantine("empty", "bare", "twin", "t1", 9)), tmp_path)
     assert taken.tasks["task_id"].tolist() == ["t0", "t2", "t3"]
@@ -183,7 +183,7 @@ def test_exact_duplicates_name_both_rows(tmp_path: Path) -> None:
     with pytest.raises(TaskSourceError) as caught:
         take_snapshot(spec(), tmp_path)
     assert str(caught.value) == (
-        "benchmark b: 1 rows are not tasks:\n"
+        "benchmark b: 1 of 5 rows are not tasks:\n"
         "  row 4 asks the same as row 2; quarantine one of them or correct the source"
     )
     assert len(take_snapshot(spec(limit=4), tmp_path).tasks) == 4

@@ -125,7 +125,7 @@ def test_a_value_that_is_not_json_is_a_fault_of_its_row(
 ) -> None:
     rows = [ROWS[0], ROWS[1] | {field: value}, ROWS[2] | {"unused": float("nan")}]
     monkeypatch.setattr(snapshots, "read_rows", lambda source, directory: rows)
-    with pytest.raises(TaskSourceError, match="1 rows are not tasks") as caught:
+    with pytest.raises(TaskSourceError, match="1 of 3 rows are not tasks") as caught:
         take_snapshot(spec(), tmp_path)
     assert f"row 1: field {field!r} cannot be kept as JSON: " in str(caught.value)
     assert problem in str(caught.value)
@@ -145,10 +145,23 @@ def test_every_faulty_row_is_named(tmp_path: Path) -> None:
     with pytest.raises(TaskSourceError) as caught:
         take_snapshot(spec(), tmp_path)
     message = str(caught.value)
-    assert "3 rows are not tasks" in message
+    assert "3 of 4 rows are not tasks" in message
     assert "row 1: the question in field 'question' is empty" in message
     assert "row 2: the id 'a' was already used by row 0" in message
     assert "row 3: no field 'category', 'hint' (it has answer, id, question)" in message
+
+
+def test_rows_are_counted_and_not_their_faults(tmp_path: Path) -> None:
+    write(tmp_path, [ROWS[0], ROWS[1] | {"question": "", "hint": "half a \ud83d", "answer": "half a \ud83d"}])
+    with pytest.raises(TaskSourceError) as caught:
+        take_snapshot(spec(), tmp_path)
+    header, *lines = str(caught.value).splitlines()
+    assert header == "benchmark bench: 1 of 2 rows are not tasks:"
+    assert [line.strip()[:20] for line in lines] == [
+        "row 1: field 'answer",
+        "row 1: field 'hint' ",
+        "row 1: the question ",
+    ]
 
 
 def test_unreadable_lines_are_named(tmp_path: Path) -> None:

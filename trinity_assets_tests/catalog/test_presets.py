@@ -1,18 +1,22 @@
-"""Presets fit the files that they are named after, and say what a file has when they do not."""
+"""Presets fit the files that they are named after, and say what a file has when they do not.
+
+``humaneval``, ``gsm8k``, ``mbpp`` and ``math500`` are tried on the whole real files. ``mmlu`` and ``arc`` are tried
+only on rows that are written here, in the forms that their publishers document: their files are not test data here.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
 
 from trinity_assets.benchmarks.snapshots import Snapshot, rendered_prompts, take_snapshot
 from trinity_assets.catalog.catalog import DEFAULT_CATALOG, Benchmark
-from trinity_assets.catalog.entries import PresetName
+from trinity_assets.catalog.entries import json_schema
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.catalog.presets import PRESETS
 from trinity_assets.errors import CatalogError, TaskSourceError
@@ -50,8 +54,14 @@ def write(directory: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_every_preset_may_be_named() -> None:
-    assert set(get_args(PresetName)) == set(PRESETS)
+def test_an_unknown_preset_is_told_with_those_that_there_are(declare: Declare) -> None:
+    with pytest.raises(CatalogError, match=r"benchmarks\.b\.preset: there is no preset 'mmul'; there are arc, gsm8k, "):
+        declare({"kind": "file", "path": "https://nowhere.invalid/t.csv"}, preset="mmul")
+
+
+def test_the_schema_offers_every_preset() -> None:
+    entry = json_schema("benchmarks.yaml")["properties"]["benchmarks"]["additionalProperties"]
+    assert entry["properties"]["preset"]["anyOf"][0]["enum"] == sorted(PRESETS)
 
 
 # --- the real files ---------------------------------------------------------------------------------------------------
@@ -200,8 +210,8 @@ def test_sample_and_quarantine_reach_the_snapshot(declare: Declare, tmp_path: Pa
         declare(path, preset="gsm8k", quarantine=[{"id": "b/3", "date": "2026-01-31"}])
 
 
+@pytest.mark.usefixtures("reasoning_gym")
 def test_a_generated_benchmark_is_complete_without_a_grader(declare: Declare) -> None:
-    pytest.importorskip("reasoning_gym", reason="the extra 'procedural' is not installed")
     source = {"kind": "procedural", "dataset": "chain_sum", "seed": 1, "size": 5}
     benchmark = declare(source)
     assert benchmark.grading.grader.kind == "procedural"

@@ -197,3 +197,17 @@ def test_a_router_depends_on_the_outcomes_on_its_own_benchmarks_only(draft: Draf
     after = draft.load()
     assert after.routers["starter"].workers[-1].digest == before
     assert after.workers["gpt"].digest != before
+
+
+def test_a_benchmark_whose_scores_are_all_recorded_needs_no_gold_and_no_other_grader(draft: Draft) -> None:
+    benchmarks = yaml.safe_load((draft.directory / "benchmarks.yaml").read_text())
+    benchmarks["benchmarks"]["starter"]["grader"] = {"kind": "recorded"}
+    (draft.directory / "benchmarks.yaml").write_text(yaml.safe_dump(benchmarks))
+    found = draft.faults()
+    assert "benchmarks.starter.grader: recorded grades nothing, and smollm2_direct has no recorded scores here" in found
+    draft.workers["workers"] = {"gpt": draft.gpt, "llama": draft.gpt}
+    draft.workers["pools"]["starter"] = ["gpt", "llama"]
+    assert draft.load().benchmarks["starter"].snapshot.fields.gold == {}
+    draft.starter.update({"completion": "gpt"})
+    del draft.starter["score"]
+    assert "recorded grades nothing, and gpt has no recorded scores here; give a grader" in draft.faults()

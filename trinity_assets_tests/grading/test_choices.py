@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 
 from trinity_assets.errors import GraderError
-from trinity_assets.grading.choices import Options, extract_choice
+from trinity_assets.grading.choices import LabelledOptions, extract_choice
 from trinity_assets.grading.graders import grade
 from trinity_assets.grading.specs import ChoiceGrader
 
 CHOICE = ChoiceGrader(kind="choice")
-LETTERS = Options(("A", "B", "C", "D"), ("London", "Paris", "a dog", "5 km"))
-DIGITS = Options(("1", "2", "3", "4"), ("3", "4", "6 eggs", "8"))
+LETTERS = LabelledOptions(("A", "B", "C", "D"), ("London", "Paris", "a dog", "5 km"))
+DIGITS = LabelledOptions(("1", "2", "3", "4"), ("3", "4", "6 eggs", "8"))
 ALL_OPTIONS = "A) London\nB) Paris\nC) a dog\nD) 5 km"
+
+
+def gold(answer: str, *texts: str) -> dict[str, Any]:
+    """A gold payload as snapshots write it."""
+    return {"answer": answer, "choices": list(texts), "labels": list("ABCD"[: len(texts)])}
 
 
 @pytest.mark.parametrize(
@@ -57,11 +62,24 @@ ALL_OPTIONS = "A) London\nB) Paris\nC) a dog\nD) 5 km"
         ("C\n\nQuestion: 2 + 2?\nAnswer: D", "C", "lone_label"),
         ("Paris", "B", "option_text"),
         ('"paris."', "B", "option_text"),
+        ("It is Paris", "B", "option_text"),
+        ("It's Paris!", "B", "option_text"),
+        ("A is correct. B is correct. So both: D", "D", "concluded"),
+        ("The answer is B and only B.", "B", "answer_marker"),
+        ("Answer: B, not A.", "B", "answer_marker"),
+        ("Answer: B. Paris is larger than A. London", "B", "answer_marker"),
+        ("The answer is B or more precisely Paris.", "B", "answer_marker"),
+        ("The answer is B, but C is close.", "B", "answer_marker"),
+        ("Answer: B\n\nA is the second most likely answer.", "B", "answer_marker"),
         ("The answer is Paris.", "B", "answer_marker"),
         ("The answer is Paris, because it is the capital", "B", "answer_marker"),
         ("The answer is 5 km", "D", "answer_marker"),
-        ("Therefore, (D).", "D", "last_line"),
-        ("We can eliminate A, leaving B.", "B", "last_line"),
+        ("Therefore, (D).", "D", "concluded"),
+        ("I considered A. Therefore **B**", "B", "concluded"),
+        ("A) 4 is wrong. The sum is 3, so B.", "B", "concluded"),
+        ("Both are possible; **B**", "B", "emphasised"),
+        ("A) 8, no wait: **B**", "B", "emphasised"),
+        ("We can eliminate A, leaving B.", "B", "concluded"),
         ("The wrong answer is A, so (C) follows", "C", "last_line"),
         ("Let us see.\nIt must be C.", "C", "last_line"),
     ],
@@ -78,7 +96,6 @@ def test_the_first_rule_that_applies_reads_the_label(text: str, label: str, rule
         "A man sat here",
         "The answer is a small animal",
         "I have no idea",
-        "It is Paris",
         "Not B",
         "B is wrong.",
         "The answer is not B.",
@@ -90,13 +107,34 @@ def test_the_first_rule_that_applies_reads_the_label(text: str, label: str, rule
         "Answer: A, B",
         "B/C",
         "Both A and B are right",
+        "Answer: B, or maybe C",
+        "Answer: B or possibly C",
+        "Answer: B (or C)",
+        "Answer: (B) or, equally, (C)",
+        "Answer: B. Or C.",
+        "Answer: B) Paris or C) a dog",
+        "Answer: B / maybe C",
+        "Answer: B -- or C",
+        "Answer: B, alternatively C",
+        "Answer: B; C",
+        "Answer: B | C",
+        "Answer: B+C",
+        "Answer: B but also C",
+        "Answer: B except when C",
+        "Answer: B? No, C",
+        "Answer: none; B is closest but false",
+        "**B** or **C**",
+        "B. Or C.",
+        "I would not choose B",
+        "I would never pick option B",
+        "The answer is anything but B",
         ALL_OPTIONS,
         "none of them",
     ],
 )
 def test_a_label_that_is_no_answer_is_not_read(text: str) -> None:
     assert extract_choice(text, LETTERS).rule == "no_choice"
-    assert grade(CHOICE, text, {"answer": "B", "choices": list(LETTERS.texts)}).score == 0
+    assert grade(CHOICE, text, gold("B", *LETTERS.texts)).score == 0
 
 
 @pytest.mark.parametrize(("text", "label"), [("The answer is A dog", "C"), ("A dog", "C"), ("a dog.", "C")])
@@ -139,13 +177,13 @@ def test_the_last_of_contradicting_answers_counts_and_is_ambiguous() -> None:
 
 
 def test_signs_are_part_of_an_options_text() -> None:
-    numbers = {"answer": "B", "choices": ["5", "-5", "50%", "0.5"]}
+    numbers = gold("B", "5", "-5", "50%", "0.5")
     assert grade(CHOICE, "The answer is -5.", numbers).score == 1
     assert grade(CHOICE, "The answer is 5.", numbers).score == 0
 
 
 def test_a_text_that_two_options_share_names_neither() -> None:
-    assert grade(CHOICE, "Paris", {"answer": "A", "choices": ["Paris", "paris"]}).rule == "no_choice"
+    assert grade(CHOICE, "Paris", gold("A", "Paris", "paris")).rule == "no_choice"
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -160,9 +198,14 @@ def test_every_option_is_graded_against_the_right_label(number: int) -> None:
     ("payload", "message"),
     [
         ({"answer": "A"}, "no list of 'choices'"),
-        ({"answer": "C", "choices": ["x", "y"]}, "'C' is none of the labels A, B"),
+        (gold("C", "x", "y"), "'C' is none of the labels A, B"),
+        ({"answer": "A", "choices": ["x", "y"]}, "has 2 'choices' and the labels None; each needs a label"),
         ({"answer": "A", "choices": ["x", "y"], "labels": ["A"]}, "each needs a label"),
         ({"answer": "A", "choices": ["x", "y"], "labels": ["A", "A"]}, "each needs a label"),
+        (
+            {"answer": "A", "choices": ["x", "y"], "labels": ["A", "a"]},
+            "of its own, in more than its case",
+        ),
     ],
 )
 def test_a_payload_without_choices_is_the_graders_error(payload: dict[str, Any], message: str) -> None:

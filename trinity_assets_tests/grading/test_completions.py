@@ -59,13 +59,17 @@ def test_every_completion_gets_its_verdict_whatever_the_benchmarks_limit(
     assert graded.unanswered == ["2"]
 
 
-def test_a_quarantined_task_is_left_out(tmp_path: Path, benchmark: SnapshotSpec) -> None:
+@pytest.mark.parametrize("quarantined", ["2", 2])
+def test_a_quarantined_task_is_left_out_and_counted(
+    tmp_path: Path, benchmark: SnapshotSpec, quarantined: str | int
+) -> None:
     given = completions(tmp_path, [{"task_id": str(number), "completion": "1"} for number in range(4)])
-    quarantine = [{"id": "2", "reason": "ambiguous", "date": "2026-01-01"}]
+    quarantine = [{"id": quarantined, "reason": "ambiguous", "date": "2026-01-01"}]
     spec = SnapshotSpec.model_validate(benchmark.model_dump() | {"quarantine": quarantine})
     graded = grade_completions(given, spec, GradingSpec(grader=ExactGrader(kind="exact")), tmp_path)
     assert graded.results["task_id"].tolist() == ["0", "1", "3"]
     assert graded.unanswered == []
+    assert graded.quarantined == 1
 
 
 def test_tasks_that_the_benchmark_does_not_have_are_named(tmp_path: Path, benchmark: SnapshotSpec) -> None:
@@ -106,6 +110,13 @@ def test_a_file_that_cannot_be_read_or_is_empty_says_so(tmp_path: Path) -> None:
         completions(tmp_path, [])
 
 
+@pytest.mark.parametrize("name", ["completions.txt", "completions"])
+def test_a_file_of_no_known_format_says_which_there_are(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(CompletionsError, match=r"ends in none of \.jsonl, \.json, \.csv"):
+        read_completions(tmp_path / name)
+
+
 def test_other_formats_are_read_too(tmp_path: Path) -> None:
     rows = [{"task_id": "a", "completion": "x, y\nz"}, {"task_id": "b", "completion": "2"}]
     frame = pd.DataFrame(rows)
@@ -139,5 +150,8 @@ def test_results_that_cannot_be_written_say_so(tmp_path: Path) -> None:
     results = pd.DataFrame({"task_id": ["a"]})
     with pytest.raises(CompletionsError, match=r"its suffix is none of \.jsonl, \.csv, \.parquet"):
         write_results(results, tmp_path / "results.txt")
-    with pytest.raises(CompletionsError, match="No such file or directory"):
+    with pytest.raises(CompletionsError, match="nowhere is no directory that you may write to"):
         write_results(results, tmp_path / "nowhere" / "results.csv")
+    (tmp_path / "results.csv").mkdir()
+    with pytest.raises(CompletionsError, match="cannot write results"):
+        write_results(results, tmp_path / "results.csv")

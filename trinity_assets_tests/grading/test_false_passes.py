@@ -13,7 +13,8 @@ from trinity_assets.grading.specs import PythonFunctionGrader
 from trinity_assets.grading.verdicts import Verdict
 from trinity_assets.sandbox.probing import Sandbox
 from trinity_assets.sandbox.specs import ProgramLimits
-from trinity_assets.sandbox.tiers import LADDER
+from trinity_assets.sandbox.values import encode
+from trinity_assets_tests.needed import needed_tier
 
 TIERS = ["bubblewrap", "landlock"] if sys.platform == "linux" else ["sandbox_exec"]
 LIMITS = ProgramLimits(cpu_s=2, wall_s=10, memory_mib=512)
@@ -58,15 +59,43 @@ class Equal{base}:
 def twice(x): return Equal({value})
 """
 
-WRONG = {
-    "equal to everything": EQUAL.format(base="", value=""),
-    "an int that is equal to everything": EQUAL.format(base="(int)", value="0"),
-    "a float that is equal to everything": EQUAL.format(base="(float)", value="0.0"),
-    "a text that is equal to everything": EQUAL.format(base="(str)", value="''"),
-    "a list that is equal to everything": EQUAL.format(base="(list)", value="()"),
-    "a dict that is equal to everything": EQUAL.format(base="(dict)", value="()"),
-    "walking frames": """
-import subprocess
+FIRST = '"one" (AssertionError: one)'
+"""What the first check says of a function that was called and answered with plain data."""
+
+
+def framed(*messages: object) -> str:
+    """Messages as the program's end of the socket would send them, as a literal."""
+    encoded = [encode(message, 1 << 10) for message in messages]
+    return repr(b"".join(len(data).to_bytes(4, "big") + data for data in encoded))
+
+
+WRONG: dict[str, tuple[str, str]] = {
+    "equal to everything": (
+        EQUAL.format(base="", value=""),
+        "it returned a Equal, and only plain data can be compared",
+    ),
+    "an int that is equal to everything": (
+        EQUAL.format(base="(int)", value="0"),
+        "it returned a Equal, and only plain data can be compared",
+    ),
+    "a float that is equal to everything": (
+        EQUAL.format(base="(float)", value="0.0"),
+        "it returned a Equal, and only plain data can be compared",
+    ),
+    "a text that is equal to everything": (
+        EQUAL.format(base="(str)", value="''"),
+        "it returned a Equal, and only plain data can be compared",
+    ),
+    "a list that is equal to everything": (
+        EQUAL.format(base="(list)", value="()"),
+        "it returned a Equal, and only plain data can be compared",
+    ),
+    "a dict that is equal to everything": (
+        EQUAL.format(base="(dict)", value="()"),
+        "it returned a Equal, and only plain data can be compared",
+    ),
+    "walking frames": (
+        """
 import sys
 def twice(x):
     frame = sys._getframe()
@@ -79,27 +108,33 @@ def twice(x):
         frame = frame.f_back
     return None
 """,
-    "looking for the expected value": f"""
+        FIRST,
+    ),
+    "looking for the expected value": (
+        f"""
 import gc, sys
 def twice(x):
-    for thing in gc.get_objects():
-        if isinstance(thing, (dict, tuple, list)):
-            values = list(thing.values()) if isinstance(thing, dict) else list(thing)
-            if {2 * SECRET_NUMBER} in [v for v in values if type(v) is int]: return {2 * SECRET_NUMBER}
-    for module in list(sys.modules.values()):
-        if hasattr(module, 'check'): return 2 * x
-    return 0
+    if x != {SECRET_NUMBER}:
+        return [2 * item for item in x] if isinstance(x, list) else 2 * x
+    lying_around = set()
+    for thing in gc.get_objects() + [vars(module) for module in list(sys.modules.values())]:
+        values = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, (tuple, list, set)) else ()
+        lying_around |= {{value for value in list(values) if type(value) is int and value > x and value % x == 0}}
+    return min(lying_around, default=0)
 """,
-    "leaving with success at import": "import os\nos._exit(0)\n" + RIGHT,
-    "leaving with success in the call": "import os\ndef twice(x): os._exit(0)\n",
-    "leaving by SystemExit": "def twice(x): raise SystemExit(0)\n",
-    "leaving by sys.exit at import": "import sys\nsys.exit(0)\n",
-    "an interrupt": "def twice(x): raise KeyboardInterrupt\n",
-    "the end of an iteration": "def twice(x): raise StopIteration\n",
-    "a generator's exit": "def twice(x): raise GeneratorExit\n",
-    "hiding the failure at exit": "import atexit, os\natexit.register(os._exit, 0)\ndef twice(x): return 0\n",
-    "an exception hook": "import sys, os\nsys.excepthook = lambda *a: os._exit(0)\ndef twice(x): return 0\n",
-    "other builtins": """
+        f"assert candidate({SECRET_NUMBER}) == {2 * SECRET_NUMBER} (AssertionError)",
+    ),
+    "leaving with success at import": ("import os\nos._exit(0)\n" + RIGHT, "left early with status 0"),
+    "leaving with success in the call": ("import os\ndef twice(x): os._exit(0)\n", "left early with status 0"),
+    "leaving by SystemExit": ("def twice(x): raise SystemExit(0)\n", "(RaisedError: SystemExit: 0)"),
+    "leaving by sys.exit at import": ("import sys\nsys.exit(0)\n" + RIGHT, "SystemExit: 0"),
+    "an interrupt": ("def twice(x): raise KeyboardInterrupt\n", "(RaisedError: KeyboardInterrupt: )"),
+    "the end of an iteration": ("def twice(x): raise StopIteration\n", "(RaisedError: StopIteration: )"),
+    "a generator's exit": ("def twice(x): raise GeneratorExit\n", "(RaisedError: GeneratorExit: )"),
+    "hiding the failure at exit": ("import atexit, os\natexit.register(os._exit, 0)\ndef twice(x): return 0\n", FIRST),
+    "an exception hook": ("import sys, os\nsys.excepthook = lambda *a: os._exit(0)\ndef twice(x): return 0\n", FIRST),
+    "other builtins": (
+        """
 import builtins
 builtins.abs = lambda x: 0
 builtins.len = lambda x: 2
@@ -107,16 +142,21 @@ builtins.all = builtins.sorted = builtins.list = lambda *a: True
 builtins.AssertionError = type('AssertionError', (Exception,), {})
 def twice(x): return 0
 """,
-    "its own checks": "def twice(x): return 0\ndef check(candidate): pass\ndef near(a, b): return True\n",
-    "its own checks in the module of the checks": """
-import subprocess
+        "left early with status 1",
+    ),
+    "its own checks": ("def twice(x): return 0\ndef check(candidate): pass\ndef near(a, b): return True\n", FIRST),
+    "its own checks in the module of the checks": (
+        """
 import sys
 for name in ('checks', '__main__', 'program'):
     module = sys.modules.setdefault(name, type(sys)(name))
     module.check = lambda candidate: None
 def twice(x): return 0
 """,
-    "a forged answer": r"""
+        FIRST,
+    ),
+    "a forged answer": (
+        r"""
 import os
 def twice(x):
     for fd in range(3, 64):
@@ -124,27 +164,40 @@ def twice(x):
         except OSError: pass
     return 0
 """,
-    "forged answers ahead of time": r"""
+        "answered something that is no answer",
+    ),
+    "forged answers ahead of time": (
+        f"""
 import os
 for fd in range(3, 64):
-    try: os.write(fd, (b'\0\0\0\x13t,u8:returned,T,N.') * 40)
+    try: os.write(fd, {framed(("loaded", True), *[("returned", True, None)] * 40)})
     except OSError: pass
 def twice(x): return 0
 """,
-    "printing a verdict": "print('passed')\nimport sys\nsys.stdout.flush()\ndef twice(x): return 0\n",
-    "another sum": "def twice(x): return True\n",
-    "nothing at all": "def twice(x): pass\n",
-    "a generator": "def twice(x):\n    yield 2\n    yield 4\n",
-    "changing its argument": "def twice(x):\n    if isinstance(x, list): x.clear()\n    return 0\n",
-    "not a number": "def twice(x): return float('nan')\n",
-    "a name bound to no function": "twice = 2\n",
-    "another name": "def double(x): return 2 * x\n",
-    "a class of that name": "class twice:\n    def __init__(self, x): pass\n    def __eq__(self, other): return True\n",
+        FIRST,
+    ),
+    "printing a verdict": ("print('passed')\nimport sys\nsys.stdout.flush()\ndef twice(x): return 0\n", FIRST),
+    "true for everything": ("def twice(x): return True\n", FIRST),
+    "nothing at all": ("def twice(x): pass\n", FIRST),
+    "a generator": ("def twice(x):\n    yield 2\n    yield 4\n", FIRST),
+    "changing its argument": ("def twice(x):\n    if isinstance(x, list): x.clear()\n    return 0\n", FIRST),
+    "not a number": ("def twice(x): return float('nan')\n", FIRST),
+    "a name bound to no function": ("twice = 2\n", "defines no function twice"),
+    "another name": ("def double(x): return 2 * x\n", FIRST),
+    "a class of that name": (
+        "class twice:\n    def __init__(self, x): pass\n    def __eq__(self, other): return True\n",
+        "it returned a twice, and only plain data can be compared",
+    ),
 }
 
 
+WITHOUT_THE_FUNCTION = {"another name"}
+"""These bind nothing to the name that is asked for, so they are read as the best that there is."""
+
+
 def verdict(program: str, tier: str, monkeypatch: pytest.MonkeyPatch) -> Verdict:
-    monkeypatch.setattr(python_functions, "find_sandbox", lambda **_: Sandbox(LADDER[tier]))
+    sandbox = Sandbox(needed_tier(tier))
+    monkeypatch.setattr(python_functions, "find_sandbox", lambda **_: sandbox)
     grader = PythonFunctionGrader(kind="python_function", limits=LIMITS)
     return grade_function(grader, f"```python\n{program}\n```", PAYLOAD)
 
@@ -157,13 +210,15 @@ def test_the_right_program_passes(tier: str, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("trick", WRONG)
 def test_a_wrong_program_does_not(trick: str, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = verdict(WRONG[trick], tier, monkeypatch)
+    program, reason = WRONG[trick]
+    given = verdict(program, tier, monkeypatch)
     assert given.score == 0
-    assert given.reason
+    assert given.rule == ("fenced_other" if trick in WITHOUT_THE_FUNCTION else "fenced")
+    assert reason in given.reason  # so it was the trick that ran, and not something before it that failed
 
 
 @pytest.mark.parametrize("trick", ["equal to everything", "leaving with success at import", "its own checks"])
 def test_the_tricks_work_where_program_and_checks_share_an_interpreter(trick: str) -> None:
-    script = f"{PAYLOAD['prompt']}    pass\n{PAYLOAD['test']}\n{WRONG[trick]}\ncheck(twice)\n"
+    script = f"{PAYLOAD['prompt']}    pass\n{PAYLOAD['test']}\n{WRONG[trick][0]}\ncheck(twice)\n"
     ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True)
     assert ran.returncode == 0

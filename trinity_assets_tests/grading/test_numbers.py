@@ -101,3 +101,94 @@ def test_a_million_digits_are_compared_digit_by_digit() -> None:
 def test_nested_and_unclosed_boxes() -> None:
     assert extract_number(r"\boxed{x = \boxed{4}} and \boxed{5") == Extraction("4", "boxed")
     assert extract_number(r"\boxed{\boxed{4} + 3 = 7}") == Extraction("7", "boxed")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"\boxed{1{,}450{,}000}", "1450000"),
+        (r"$1{,}450{,}000$", "1450000"),
+        (r"\boxed{1,\!450,\!000}", "1450000"),
+        (r"\boxed{1\,450\,000}", "1450000"),
+        ("1'450'000", "1450000"),
+        ("1_450_000", "1450000"),
+        ("1 450 000", "1450000"),
+        ("#### 1 450 000 dollars", "1450000"),
+        ("#### 1450 000", "1450"),
+        ("#### 1 45 000", "1"),
+        ("#### 1.45M", "1450000"),
+        ("$18K", "18000"),
+        ("#### 18k", "18000"),
+        ("18 km", "18"),
+        ("18m", "18"),
+        ("1.45 \u00d7 10^6", "1450000"),
+        (r"\boxed{1.45 \times 10^{6}}", "1450000"),
+        ("1.45 x 10\u2076", "1450000"),
+        ("5 * 10^-2", "0.05"),
+        ("18\u00bd", "18.5"),
+        ("\u00bd", "0.5"),
+        ("#### 18 1/2", "18.5"),
+        (r"\boxed{18\frac{1}{2}}", "18.5"),
+        (r"\boxed{\frac{1}{2}}", "0.5"),
+        (r"\boxed{-\frac12}", "-0.5"),
+        ("1/2", "0.5"),
+        ("Answer: 18/2", "9"),
+        ("Answer: 18/1", "18"),
+        ("Answer: minus 18", "-18"),
+        ("20 minus 18", "18"),
+        ("It is negative 5", "-5"),
+        ("It is \u20135", "-5"),
+        ("pages 10\u201318", "18"),
+        ("Answer: 9 \u00d7 2 \u2192 18", "18"),
+        (r"$9 \times 2 \rightarrow 18$", "18"),
+        ("The answer is not 20 but 18.", "18"),
+        ("Answer: 18 (not 20)", "18"),
+        ("Answer: 18!", "18"),
+        ("She makes 18 dollars from 9 eggs per day.", "9"),
+    ],
+)
+def test_every_spelling_of_a_number_is_read(text: str, value: str) -> None:
+    assert extract_number(text).value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#### 18^2",
+        "#### 18:30",
+        "#### 18 * 2",
+        "Answer: 18 x 2",
+        "Answer: 18-20",
+        "Answer: 18 + 5",
+        "Answer: (18)!",
+        "Answer: 18 or 20",
+        r"\boxed{18 \text{ or } 20}",
+        "Answer: between 18 and 20",
+        "#### 18, 19, 20",
+        "The answer is not 18",
+        "#### 1/3",
+        "Answer: 18/0",
+        "18\u2153",
+    ],
+)
+def test_what_is_no_decimal_number_has_no_value(text: str) -> None:
+    found = extract_number(text)
+    assert (found.value, found.rule == "no_number") == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("#### 18\n\n#### 3 checks done", "18"),
+        ("#### 18\n#### 1. Eggs left", "18"),
+        ("#### 1. Eggs left\n16-7 = 9\n#### 2. Money\n9*2 = 18", "18"),
+        ("#### 17\nWait.\n#### Answer: 18 dollars", "18"),
+        ("#### 17 eggs\nWait.\n#### 18 eggs", "18"),
+    ],
+)
+def test_a_heading_is_no_answer(text: str, value: str) -> None:
+    assert extract_number(text).value == value
+
+
+def test_a_sentence_with_two_numbers_is_ambiguous() -> None:
+    assert extract_number("She makes 18 dollars from 9 eggs per day.").ambiguous

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,7 @@ from trinity_assets.grading.specs import ProceduralGrader
 
 PROCEDURAL = ProceduralGrader(kind="procedural")
 
-needs_package = pytest.mark.skipif(
-    importlib.util.find_spec("reasoning_gym") is None and os.environ.get("CI") != "true",
-    reason="reasoning-gym is not installed; pip install 'trinity-assets[procedural]'",
-)
+needs_package = pytest.mark.usefixtures("reasoning_gym")
 
 JSON_LOSES = {"arc_agi", "rearc"}
 """Data sets whose scorers compare tuples, which JSON turns into lists: no snapshot takes them."""
@@ -169,7 +164,7 @@ class Scorers:
 
 
 def with_scorer(monkeypatch: pytest.MonkeyPatch, scorer: procedural.Scorer) -> dict[str, Any]:
-    monkeypatch.setattr(procedural, "_scorer", lambda dataset: scorer)
+    monkeypatch.setattr(procedural, "scorer_of", lambda dataset: scorer)
     return {"dataset": "any", "entry": {"answer": "right"}}
 
 
@@ -191,7 +186,7 @@ def test_an_entry_that_cannot_be_scored_is_the_graders_error(
 
 def test_a_missing_package_is_the_graders_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    procedural._scorer.cache_clear()
+    procedural.scorer_of.cache_clear()
     with pytest.raises(GraderError, match=r"pip install 'trinity-assets\[procedural\]'"):
         grade(PROCEDURAL, "7", {"dataset": "chain_sum", "entry": {}})
 

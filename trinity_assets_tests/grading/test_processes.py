@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +19,11 @@ from trinity_assets.errors import GraderError
 from trinity_assets.grading.processes import Graders
 from trinity_assets.grading.specs import ExactGrader, PythonFunctionGrader
 from trinity_assets.sandbox.specs import ProgramLimits
+from trinity_assets_tests.needed import needed_tier
 
 FUNCTION = PythonFunctionGrader(kind="python_function", limits=ProgramLimits(cpu_s=2, wall_s=20, memory_mib=512))
+PATIENCE_S = 120
+"""How long a step of a test may take, on a machine however busy."""
 ADD = "```python\ndef add(a, b):\n    return a + b\n```"
 
 
@@ -30,7 +36,7 @@ RIGHT = payload("assert candidate(2, 3) == 5")
 
 
 @pytest.fixture
-def graders() -> Iterator[Graders]:
+def graders(sandbox: None) -> Iterator[Graders]:
     with Graders(FUNCTION, 2) as pool:
         yield pool
 
@@ -88,6 +94,7 @@ def test_a_gold_payload_that_grades_nothing_is_the_graders_error(
         graders.grade(ADD, gold)
 
 
+@pytest.mark.usefixtures("sandbox")
 def test_a_benchmarks_checks_see_no_key_and_print_nowhere(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,29 +112,29 @@ def test_checks_that_draw_at_random_draw_the_same_every_time(graders: Graders) -
 
 def test_a_killed_server_is_no_verdict_and_is_replaced(graders: Graders) -> None:
     assert graders.grade(ADD, RIGHT).score == 1
-    slow = payload("import time; time.sleep(30); candidate(1, 1)")
+    slow = payload("import time; time.sleep(600); candidate(1, 1)")
     with ThreadPoolExecutor(1) as thread:
         grading = thread.submit(graders.grade, ADD, slow)
-        time.sleep(0.5)
+        forks_at_work()
         for server in servers():
             os.kill(server, signal.SIGKILL)
         with pytest.raises(GraderError, match="a grading process ended with status -9; grade again"):
-            grading.result(timeout=20)
+            grading.result(timeout=PATIENCE_S)
     assert graders.grade(ADD, RIGHT).score == 1
 
 
 def test_a_fork_killed_from_outside_is_no_verdict(graders: Graders) -> None:
     assert graders.grade(ADD, RIGHT).score == 1
-    slow = payload("import time; time.sleep(30); candidate(1, 1)")
+    slow = payload("import time; time.sleep(600); candidate(1, 1)")
     with ThreadPoolExecutor(1) as thread:
         grading = thread.submit(graders.grade, ADD, slow)
-        time.sleep(0.5)
-        for fork in {fork for server in servers() for fork in children(server)}:
+        for fork in forks_at_work():
             os.kill(fork, signal.SIGKILL)
         with pytest.raises(GraderError, match=r"ended from outside \(status -9"):
-            grading.result(timeout=20)
+            grading.result(timeout=PATIENCE_S)
 
 
+@pytest.mark.usefixtures("sandbox")
 def test_nothing_is_left_when_the_pool_is_closed() -> None:
     before = set(servers())
     with Graders(FUNCTION, 2) as pool:
@@ -138,10 +145,11 @@ def test_nothing_is_left_when_the_pool_is_closed() -> None:
 
 
 def test_without_bubblewrap_the_next_rung_grades(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-
-    monkeypatch.setenv("PATH", str(tmp_path))
+    needed_tier("landlock")
+    monkeypatch.setenv("PATH", str(tmp_path))  # where bubblewrap is not found
     with Graders(FUNCTION, 1) as pool:
-        assert pool.grade(ADD, RIGHT).score == 1  # bubblewrap is not found there; the next rung holds
+        assert pool.grade(ADD, RIGHT).score == 1
+        assert pool.facts["sandbox"] == "landlock"
 
 
 def test_graders_of_text_start_no_process() -> None:
@@ -155,9 +163,22 @@ def servers() -> list[int]:
     return [pid for pid in children(os.getpid()) if b"processes import serve" in command(pid)]
 
 
+def forks_at_work() -> set[int]:
+    """The processes that grade a completion now, once each has a sandbox: its limits are set and its checks run."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (forks := {fork for server in servers() for fork in children(server) if children(fork)}):
+        assert time.monotonic() < deadline, "no completion is being graded"
+        time.sleep(0.01)
+    return forks
+
+
 def children(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # it ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # the thread did
+                found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def command(pid: int) -> bytes:
@@ -165,3 +186,33 @@ def command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def test_nothing_goes_on_for_a_caller_that_was_killed(tmp_path: Path) -> None:
+    program = (
+        "from trinity_assets.grading.processes import Graders\n"
+        "from trinity_assets.grading.specs import PythonFunctionGrader\n"
+        "slow = {'entry_point': 'f', 'test': 'def check(c):\\n    c()'}\n"
+        "with Graders(PythonFunctionGrader(kind='python_function'), 1) as pool:\n"
+        "    pool.grade('```\\nimport time\\ndef f(): time.sleep(50)\\n```', slow)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as caller:
+        deadline = time.monotonic() + 60
+        while not (below := descendants(caller.pid)) or len(below) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        caller.kill()
+    while left := [pid for pid in below if alive(pid)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+def descendants(pid: int) -> list[int]:
+    return [found for child in children(pid) for found in (child, *descendants(child))]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -14,6 +14,8 @@ from trinity_assets.grading.processes import Graders, cores
 from trinity_assets.grading.specs import NumberGrader, PythonFunctionGrader
 from trinity_assets.grading.verdicts import Verdict
 
+pytestmark = pytest.mark.usefixtures("sandbox")
+
 FUNCTION = PythonFunctionGrader(kind="python_function")
 
 FORMS: dict[str, Callable[[dict[str, str]], str]] = {
@@ -36,6 +38,11 @@ def test_humanevals_canonical_solutions_pass(form: str, humaneval: dict[str, dic
     failed = {name: verdict for name, verdict in zip(humaneval, verdicts, strict=True) if verdict.score != 1}
     assert failed == {}
     assert len(verdicts) == 164
+
+
+def test_an_empty_body_passes_nowhere(humaneval: dict[str, dict[str, str]]) -> None:
+    verdicts = graded(("    return None\n", task) for task in humaneval.values())
+    assert [name for name, verdict in zip(humaneval, verdicts, strict=True) if verdict.score != 0] == []
 
 
 def test_mbpps_solutions_pass_and_none_passes_for_another_task(shared_data: Callable[[str], Path]) -> None:

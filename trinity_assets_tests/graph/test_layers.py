@@ -31,7 +31,10 @@ FLOORS = [
     {"defs", "cli", "definitions", "by_hand"},
 ]
 DAGSTER_ROOMS = {"defs", "definitions"}
-HEAVY = ["torch", "transformers", "litellm", "datasets", "xllamacpp", "cma", "matplotlib", "scipy", "sklearn"]
+HEAVY = [
+    *("torch", "transformers", "litellm", "datasets", "xllamacpp", "cma", "matplotlib", "scipy", "sklearn"),
+    *("math_verify", "reasoning_gym", "sympy"),
+]
 
 
 def modules() -> Iterator[tuple[str, Path]]:

@@ -80,9 +80,9 @@ def catalog_files(find: Find) -> dict[str, object]:
         "gsm8k": {"source": {"kind": "file", "path": str(find("gsm8k/test.jsonl"))}, "preset": "gsm8k"},
         "mixed": {
             "source": {"kind": "file", "path": str(find(NINE_MODELS_QUERIES))},
-            "fields": {"id": None, "question": "query", "gold": {}},
+            "fields": {"id": None, "question": "query"},
             "category": "task_name",
-            "grader": {"kind": "exact"},
+            "grader": {"kind": "recorded"},
             "limit": NINE_MODELS_TASKS,
             "seed": 1,
             "quarantine": [

@@ -168,6 +168,39 @@ def f(w):
 def f(w):
     return attempt(*[lambda n=n: libc('syscall', n, 0, 0, 0, 0, 0) >= 0 for n in (321, 298, 323, 425, 248, 135, 304, 206, 253, 600)])
 """,
+    "locks and leases on files that all read": """
+def f(w):
+    import fcntl
+    def lease(path):
+        with open(path) as file:
+            return fcntl.fcntl(file, 1024, fcntl.F_WRLCK) == 0
+    def notified():
+        return fcntl.fcntl(os.open(os.path.dirname(os.__file__), os.O_RDONLY), 1026, 1) == 0
+    def lock():
+        return fcntl.flock(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_EX) is None
+    return attempt(lambda: lease(os.__file__), lambda: lease(os.path.dirname(os.__file__) + '/this.py'), notified, lock)
+""",
+    "semaphores and queues of others": """
+def f(w):
+    down = (ctypes.c_short * 3)(0, -1, 0o4000)
+    return attempt(lambda: libc('semop', w['semaphore'], down, 1) == 0,
+                   lambda: libc('syscall', 220, w['semaphore'], down, 1, None) == 0,
+                   lambda: libc('mq_unlink', w['queue'].encode()) == 0,
+                   lambda: libc('syscall', 241, w['queue'][1:].encode()) == 0)
+""",
+    "empty files and directories": """
+def f(w):
+    made = 0
+    for place in ('/tmp', '/dev/shm', '/dev', '/', '/var/tmp', os.getcwd()):
+        for n in range(50):
+            for make in (os.mkdir, os.mkfifo, lambda path: os.symlink('x', path), lambda path: open(path, 'w').close()):
+                try:
+                    make(f'{place}/{n}-{make}')
+                    made += 1
+                except OSError:
+                    pass
+    return made
+""",
     "the kernel's settings": """
 def f(w):
     places = ('sys/kernel/core_pattern', 'sys/vm/drop_caches', 'sys/kernel/hostname', 'sysrq-trigger', 'sys/fs/file-max')
@@ -218,6 +251,11 @@ ENDED = {
     ),
     "eating every exception": (
         "def f(w):\n while True:\n  try: \n   while True: pass\n  except BaseException: pass",
+        "timeout",
+    ),
+    "a lower limit of its own": (
+        "import resource\ntry: resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nexcept (OSError, ValueError): pass\n"
+        "libc('prlimit', 0, 0, (ctypes.c_ulong * 2)(0, 0), None)\ndef f(w):\n while True: pass",
         "timeout",
     ),
     "leaving": ("def f(w): os._exit(0)", "failure"),

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from trinity_assets_tests.needed import missing
 from trinity_assets_tests.sandbox import attacking, attacks
 from trinity_assets_tests.sandbox.users import ORDINARY_USER, run_module
 
@@ -16,9 +17,16 @@ USERS = ["me", "ordinary"]
 
 
 @functools.cache
+def attacked(tier: str, user: str) -> dict[str, str]:
+    result: dict[str, str] = json.loads(run_module("trinity_assets_tests.sandbox.attacking", tier, user=user))
+    return result
+
+
 def outcomes(tier: str, user: str) -> dict[str, str]:
     """What came of every attack; they run once for each tier and user."""
-    result: dict[str, str] = json.loads(run_module("trinity_assets_tests.sandbox.attacking", tier, user=user))
+    result = attacked(tier, user)
+    if fault := result.get(attacking.DOES_NOT_HOLD):
+        missing(f"the sandbox {tier} does not hold on this machine for the user `{user}`: {fault}")
     return result
 
 
@@ -45,20 +53,17 @@ def test_nothing_outside_has_changed(tier: str, user: str) -> None:
     assert after["files left"] == ""
 
 
-HARMLESS = ["environment", "the secret file", "TCP on loopback", "UDP", "unix sockets", "vfork, clone and spawn"]
+UNCONFINED = ["the secret file", "TCP on loopback", "UDP", "unix sockets", "vfork, clone and spawn"]
+"""What does no harm to a machine when it succeeds. A bare process, too, is started with an empty environment."""
 
 
-@pytest.mark.parametrize("attack", HARMLESS)
+@pytest.mark.parametrize("attack", UNCONFINED)
 def test_the_attacks_do_get_through_where_nothing_stops_them(attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attacks, "CONTAINED", {attack: attacks.CONTAINED[attack]})
     monkeypatch.setattr(attacks, "ENDED", {})
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("PROVIDER_API_KEY", "")
-    outcome = attacking.main("unsandboxed")[attack]
-    if attack == "environment":
-        assert outcome == "contained"  # a bare process, too, is started with an empty environment
-    else:
-        assert outcome.startswith("got ")
+    assert attacking.main("unsandboxed")[attack].startswith("got ")
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -18,17 +19,20 @@ import pytest
 from trinity_assets.errors import GraderError, SandboxError
 from trinity_assets.sandbox import candidate as candidate_module
 from trinity_assets.sandbox.candidate import Candidate, CandidateError, CandidateTimeoutError, RaisedError
+from trinity_assets.sandbox.running import Running
 from trinity_assets.sandbox.specs import ProgramLimits
-from trinity_assets.sandbox.tiers import BUBBLEWRAP, LADDER, LANDLOCK, UNSANDBOXED, Tier
+from trinity_assets.sandbox.tiers import BUBBLEWRAP, LANDLOCK, UNSANDBOXED, Started, Tier
+from trinity_assets_tests.needed import needed_tier
+from trinity_assets_tests.sandbox import threads
+from trinity_assets_tests.sandbox.users import run_module
 
 LIMITS = ProgramLimits(cpu_s=2, wall_s=5, memory_mib=512)
-CONFINING = [BUBBLEWRAP, LANDLOCK] if sys.platform == "linux" else [LADDER["sandbox_exec"]]
+CONFINING = ["bubblewrap", "landlock"] if sys.platform == "linux" else ["sandbox_exec"]
 
 
-@pytest.fixture(params=CONFINING, ids=lambda tier: tier.name)
+@pytest.fixture(params=CONFINING)
 def tier(request: pytest.FixtureRequest) -> Tier:
-    chosen: Tier = request.param
-    return chosen
+    return needed_tier(request.param)
 
 
 def called(tier: Tier, program: str, *arguments: Any, limits: ProgramLimits = LIMITS) -> Any:
@@ -49,9 +53,27 @@ def test_what_a_function_does_to_its_argument_in_place_is_seen_where_it_returns_
     items, table = [3, 1, 2], {"a": 1}
     assert called(tier, "def f(x, t): x.sort(); t['b'] = 2", items, table) is None
     assert (items, table) == ([1, 2, 3], {"a": 1, "b": 2})
+    with Candidate(tier, LIMITS) as candidate:
+        candidate.load("def f(*, x): x.sort()", "f")
+        candidate(x=(named := [2, 1]))
+        assert named == [1, 2]
     items = [3, 1, 2]
     assert called(tier, "def f(x):\n    x.clear()\n    return x", items) == []
     assert items == [3, 1, 2]  # else `f(x) == sorted(x)` would hold for it
+
+
+def test_an_exception_of_its_own_counts_as_the_builtin_one_that_it_is(tier: Tier) -> None:
+    with pytest.raises(ValueError, match="no"):
+        called(tier, "class Mine(ValueError): pass\ndef f(): raise Mine('no')")
+    with pytest.raises(ValueError, match="Expecting value"):
+        called(tier, "import json\ndef f(): json.loads('')")
+
+
+def test_an_opaque_result_that_is_passed_on_is_the_programs_fault(tier: Tier) -> None:
+    with Candidate(tier, LIMITS) as candidate:
+        candidate.load("import re\ndef f(x): return re.match('a', 'a')", "f")
+        with pytest.raises(CandidateError, match="returned a Match, which the checks pass on"):
+            candidate(candidate("a"))
 
 
 @pytest.mark.parametrize(
@@ -125,10 +147,10 @@ def test_the_precise_clock_decides_and_the_kernels_is_behind_it(tier: Tier, monk
     with Candidate(tier, limits) as candidate:
         candidate.load("import time\ndef f(s):\n    while time.process_time() < s: pass", "f")
         candidate(0.5)
-        assert 0.5 <= candidate._cpu_now_s() < 1
+        assert 0.5 <= candidate.cpu_s() < 1
         with pytest.raises(CandidateTimeoutError):
             candidate(1.5)
-    monkeypatch.setattr(Candidate, "_cpu_now_s", lambda _: 0.0)
+    monkeypatch.setattr(Running, "cpu_s", lambda _: 0.0)
     with pytest.raises(CandidateTimeoutError, match="used its 1 s of CPU time"):
         called(tier, "def f():\n    while True: pass", limits=limits)
 
@@ -142,27 +164,30 @@ def test_waiting_is_limited_by_the_wall_clock(tier: Tier) -> None:
 
 def test_time_spent_waiting_for_a_core_is_not_counted(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
-    monkeypatch.setattr(candidate_module, "_waited_for_a_core_s", lambda _: time.monotonic() - began)
+    monkeypatch.setattr(Running, "waited_for_a_core_s", lambda _: time.monotonic() - began)
     slow = "import time\ndef f():\n    time.sleep(2.5)\n    return 'at last'"
     assert called(tier, slow, limits=LIMITS.model_copy(update={"wall_s": 1})) == "at last"
 
 
 def test_a_machine_that_never_gives_a_core_is_no_verdict(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_module, "_waited_for_a_core_s", lambda _: 11.0)
+    monkeypatch.setattr(Running, "waited_for_a_core_s", lambda _: 11.0)
     with pytest.raises(GraderError, match="too busy"):
         called(tier, "import time\ndef f(): time.sleep(60)", limits=LIMITS.model_copy(update={"wall_s": 1}))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_waiting_for_a_core_is_measured() -> None:
-    assert candidate_module._waited_for_a_core_s(os.getpid()) >= 0
-    assert candidate_module._waited_for_a_core_s(2**22 + 1) == 0
+    with subprocess.Popen(["sleep", "60"]) as process:
+        running = Running(Started(process, tells_signals_as_status=False))
+        assert running.waited_for_a_core_s() >= 0
+        assert running.end() is False
+        assert (running.status, running.waited_for_a_core_s(), running.cpu_s()) == (-signal.SIGKILL, 0, 0)
 
 
 def test_a_kill_from_outside_is_no_verdict(tier: Tier) -> None:
     with Candidate(tier, LIMITS) as candidate:
         candidate.load("import time\ndef f(): time.sleep(60)", "f")
-        victim = candidate._program
+        victim = candidate.process_id
         killer = threading.Timer(0.2, os.kill, (victim, signal.SIGKILL))
         killer.start()
         with pytest.raises(GraderError, match="killed from outside"):
@@ -170,9 +195,10 @@ def test_a_kill_from_outside_is_no_verdict(tier: Tier) -> None:
 
 
 def test_a_kill_of_the_sandbox_itself_is_no_verdict() -> None:
-    with Candidate(BUBBLEWRAP, LIMITS) as candidate:
+    with Candidate(needed_tier("bubblewrap"), LIMITS) as candidate:
         candidate.load("import time\ndef f(): time.sleep(60)", "f")
-        threading.Timer(0.2, os.kill, (candidate._started.process.pid, signal.SIGKILL)).start()
+        (sandbox,) = re.findall(r"PPid:\t(\d+)", Path(f"/proc/{candidate.process_id}/status").read_text())
+        threading.Timer(0.2, os.kill, (int(sandbox), signal.SIGKILL)).start()
         with pytest.raises(GraderError, match="killed from outside"):
             candidate()
 
@@ -190,18 +216,19 @@ def test_a_large_argument_and_a_program_that_does_not_read_are_both_survived(tie
         called(tier, "import os\nos.close(3)\nos.dup2(0, 4)\ndef f(x): pass", "x" * (4 << 20))
 
 
-def test_a_lower_hard_limit_of_the_machine_is_kept_and_is_no_wrong_answer() -> None:
+@pytest.mark.parametrize("limit", ["RLIMIT_CPU, (9, 9)", "RLIMIT_AS, (1 << 29, 1 << 29)", "RLIMIT_FSIZE, (4096, 4096)"])
+def test_a_machine_that_allows_less_than_the_limits_is_no_wrong_answer(limit: str) -> None:
     caller = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        f"import resource; resource.setrlimit(resource.{limit})\n"
+        "from trinity_assets.errors import SandboxError\n"
         "from trinity_assets.sandbox.candidate import Candidate\n"
         "from trinity_assets.sandbox.specs import ProgramLimits\n"
-        "from trinity_assets.sandbox.tiers import BUBBLEWRAP\n"
-        "with Candidate(BUBBLEWRAP, ProgramLimits()) as candidate:\n"
-        "    candidate.load('import resource\\ndef f(): return resource.getrlimit(resource.RLIMIT_FSIZE)', 'f')\n"
-        "    print(candidate())"
+        "from trinity_assets.sandbox.tiers import UNSANDBOXED\n"
+        "try: Candidate(UNSANDBOXED, ProgramLimits())\n"
+        "except SandboxError as error: print(error)"
     )
     ran = subprocess.run([sys.executable, "-c", caller], capture_output=True, text=True, check=True)
-    assert ran.stdout == f"{(1 << 20, 1 << 20)}\n"
+    assert ran.stdout.startswith("this machine allows a process less than the grader's limit ")
 
 
 @pytest.mark.parametrize(
@@ -226,9 +253,10 @@ def test_an_interpreter_that_does_not_start_is_no_wrong_answer(
 
 def test_a_sandbox_that_hangs_at_its_start_is_no_wrong_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidate_module, "interpreter", lambda: ["/bin/sh", "-c", "sleep 60", "sh"])
-    monkeypatch.setattr(candidate_module, "START_LIMIT_S", 0.3)
-    with pytest.raises(SandboxError, match="did not start within"):
-        called(UNSANDBOXED, "def f(): pass")
+    with Candidate(UNSANDBOXED, LIMITS, start_limit_s=0.3) as candidate:
+        with pytest.raises(SandboxError, match="did not start within"):
+            candidate.load("def f(): pass", "f")
+        assert isinstance(candidate.failure, SandboxError)
 
 
 def test_a_missing_bubblewrap_is_no_wrong_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +277,13 @@ def test_several_processes_need_bubblewrap_and_an_ordinary_user() -> None:
         called(LANDLOCK, "def f(): pass", limits=limits)
     if os.geteuid() == 0:
         with pytest.raises(SandboxError, match="root"):
-            called(BUBBLEWRAP, "def f(): pass", limits=limits)
+            called(needed_tier("bubblewrap"), "def f(): pass", limits=limits)
+
+
+def test_an_ordinary_users_program_starts_as_many_threads_as_it_may() -> None:
+    needed_tier("bubblewrap")
+    started = run_module("trinity_assets_tests.sandbox.threads", user="ordinary" if os.geteuid() == 0 else "me")
+    assert started == f"{threads.LIMITS.processes - 1}\n"  # beside the program's first; one more was refused
 
 
 def test_nothing_is_left_open(tier: Tier) -> None:

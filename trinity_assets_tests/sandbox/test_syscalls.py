@@ -68,9 +68,20 @@ def test_what_an_interpreter_needs_is_allowed(machine: str, calls: tuple[int, in
     [
         ((302, 261), (0, 7), ALLOWED),  # prlimit64 of itself
         ((302, 261), (4711, 7), errno.EPERM),
+        ((302, 261), (0, 0, 0), ALLOWED),  # asking for its limit of CPU time
+        ((302, 261), (0, 0, 0x1234), errno.EPERM),
+        ((302, 261), (0, 0, 0x7F0000000000), errno.EPERM),
+        ((302, 261), (0, 15, 0x1234), errno.EPERM),
+        ((302, 261), (0, 3, 0x1234), ALLOWED),  # its stack
+        ((160, 164), (0,), errno.EPERM),  # setrlimit
+        ((160, 164), (3,), ALLOWED),
         ((157, 167), (15,), ALLOWED),  # prctl: its own name
         ((157, 167), (1, 9), errno.EPERM),  # the signal at its parent's death
         ((72, 25), (3, 1), ALLOWED),  # fcntl: F_GETFD
+        ((72, 25), (3, 1030), ALLOWED),  # F_DUPFD_CLOEXEC
+        ((72, 25), (3, 1024), errno.EPERM),  # F_SETLEASE
+        ((72, 25), (3, 1026), errno.EPERM),  # F_NOTIFY
+        ((72, 25), (3, 6), errno.EPERM),  # F_SETLK
         ((72, 25), (3, 8), errno.EPERM),
         ((72, 25), (3, 10), errno.EPERM),
         ((72, 25), (3, 15), errno.EPERM),

@@ -69,10 +69,10 @@ def test_the_server_is_gone_when_the_block_ends() -> None:
     before = threading.active_count()
     with serve(PROVIDER) as url:
         health = f"{url}/health"
-        with urllib.request.urlopen(health, timeout=10) as response:  # noqa: S310 (the local server)
+        with urllib.request.urlopen(health, timeout=10) as response:  # noqa: S310 - the local server
             assert response.status == 200
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(health, timeout=10)  # noqa: S310 (the local server)
+        urllib.request.urlopen(health, timeout=10)  # noqa: S310 - the local server
     assert threading.active_count() == before
 
 
