@@ -9,12 +9,14 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from pydantic import TypeAdapter
 
 from trinity_assets.catalog.catalog import DEFAULT_CATALOG, Catalog
-from trinity_assets.catalog.entries import json_schema
+from trinity_assets.catalog.entries import RecordedWorkerEntry, json_schema
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import CatalogError
 from trinity_assets.files import file_sha256
+from trinity_assets.recorded.formats import FORMATS
 from trinity_assets.recorded.specs import RecordedWorkerSpec
 
 GPT = {
@@ -140,7 +142,7 @@ def test_outcomes_on_an_unknown_benchmark_and_in_an_absent_file_are_faults_toget
         ({"path": "s3://bucket/table.csv"}, "s3://bucket/table.csv is a URL; fetch the file and give its path"),
         ({"path": "table.pkl"}, "table.pkl is a pickle, which runs code when it is read; write it as .parquet"),
         ({"path": "log.eval"}, "convert it: inspect log convert --to json --output-dir OUT log.eval"),
-        ({"path": "table.txt"}, "the name of the file table.txt ends in none of .jsonl, .json, .csv, .parquet"),
+        ({"path": "table.txt"}, "the name of the file table.txt ends in none of .jsonl, .json, .csv"),
         ({"path": []}, "recorded.starter.path"),
     ],
 )
@@ -211,3 +213,13 @@ def test_a_benchmark_whose_scores_are_all_recorded_needs_no_gold_and_no_other_gr
     draft.starter.update({"completion": "gpt"})
     del draft.starter["score"]
     assert "recorded grades nothing, and gpt has no recorded scores here; give a grader" in draft.faults()
+
+
+def test_the_readmes_workers_are_workers() -> None:
+    text = (DEFAULT_CATALOG.parents[1] / "README.md").read_text().split("### Bring your own outcomes")[1]
+    written = yaml.safe_load(text.split("```yaml\n")[1].split("```")[0])
+    entries = TypeAdapter(dict[str, RecordedWorkerEntry]).validate_python(written["workers"])
+    assert list(entries) == ["gpt_4", "llama", "phi", "mixtral"]
+    assert entries["llama"].recorded["gsm8k"].paths == ("results_1.jsonl", "results_2.jsonl")
+    formats = {line.split("`")[1] for line in text.split("| format |")[1].splitlines() if line.startswith("| `")}
+    assert formats >= set(FORMATS)
