@@ -13,8 +13,9 @@ from trinity_assets.backbones.weights import ResolvedWeights, feature_spec, reso
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.checkpoints.coordinator import Coordinator, Decision, check_feature_spec
 from trinity_assets.checkpoints.directory import Checkpoint, load_checkpoint
-from trinity_assets.errors import BackboneError, CheckpointError
+from trinity_assets.errors import BackboneError, CheckpointError, RecordedError
 from trinity_assets.home import ledger_url, trinity_home
+from trinity_assets.recorded.specs import RECORDED, RecordedWorkerSpec
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.outcomes import Status
@@ -42,10 +43,16 @@ def ask_worker(catalog: Catalog, checkpoint: Checkpoint, name: str, question: st
 
     Raises:
         CheckpointError: the catalog's worker is not the one that the checkpoint was trained for.
+        RecordedError: the worker's outcomes were recorded, so there is nobody to ask.
         IncompleteCellError: the worker could not be reached.
     """
     worker = catalog.workers.get(name)
     entry = next(entry for entry in checkpoint.manifest.pool if entry.name == name)
+    if entry.provider.get("name") == RECORDED or isinstance(worker, RecordedWorkerSpec):
+        raise RecordedError(
+            f"{name} ({entry.model}) cannot be asked: its outcomes were read from files, which name no provider. "
+            "Ask that model yourself, or declare it as a worker with a provider and train the router with that one"
+        )
     if worker is None or worker.digest != entry.digest:
         raise CheckpointError(
             f"the catalog {catalog.directory} has no worker {name} as the checkpoint knew it (model {entry.model}); "

@@ -20,7 +20,9 @@ from rich.text import Text
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import SelectionError, TrinityError
+from trinity_assets.recorded.specs import RECORDED
 from trinity_assets.texts import counted, escaped, printable, quoted
+from trinity_assets.workers.specs import WorkerSpec
 
 if TYPE_CHECKING:
     from dagster import AssetKey
@@ -271,7 +273,10 @@ def _chosen_routers(catalog: Catalog, router: str | None) -> list[str]:
 def _print_catalog(catalog: Catalog) -> None:
     workers = _table("worker", "provider", "model", "prompt")
     for worker in catalog.workers.values():
-        _add_row(workers, worker.name, worker.provider.name, worker.model, worker.prompt_name)
+        if isinstance(worker, WorkerSpec):
+            _add_row(workers, worker.name, worker.provider.name, worker.model, worker.prompt_name)
+        else:
+            _add_row(workers, worker.name, RECORDED, worker.model, "-")
     benchmarks = _table("benchmark", "source", "limit", "grader", "routers")
     for benchmark in catalog.benchmarks.values():
         snapshot = benchmark.snapshot

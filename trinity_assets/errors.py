@@ -90,6 +90,10 @@ class CompletionsError(TrinityError):
     """A file of completions holds rows that are none, or of tasks that the benchmark does not have."""
 
 
+class RecordedError(TrinityError):
+    """Recorded outcomes cannot be read, belong to no task or are none; or a recorded worker was to be asked."""
+
+
 class TrainingError(TrinityError):
     """A router table cannot be built, or a trainer cannot learn from it."""
 

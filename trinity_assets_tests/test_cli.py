@@ -23,6 +23,7 @@ from trinity_assets.defs import keys
 from trinity_assets.defs.build import BuildResult
 from trinity_assets.defs.lineage import recorded_metadata
 from trinity_assets.defs.staleness import asset_states
+from trinity_assets.workers.specs import WorkerSpec
 from trinity_assets_tests.graph import small_catalog
 from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, CAPITALS, SUMS, TASKS, WORKERS, Site
 
@@ -104,6 +105,7 @@ def test_every_word_of_a_catalog_is_whole_on_a_terminal_of_80_columns(
     assert status == 0
     words = {word.strip(",") for word in printed.split()}
     for worker in catalog.workers.values():
+        assert isinstance(worker, WorkerSpec)
         assert {worker.name, worker.provider.name, worker.model, worker.prompt_name} <= words
     for benchmark in catalog.benchmarks.values():
         assert {benchmark.name, benchmark.snapshot.source.kind, benchmark.grading.grader.kind} <= words

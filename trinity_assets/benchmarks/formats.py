@@ -11,7 +11,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -112,9 +112,17 @@ def _undecodable(line: bytes) -> str | None:
 
 
 def _parse_json_lines(data: bytes, where: str, _needed: Needed) -> list[Row]:
-    rows: list[Row] = []
+    return list(json_line_rows(_text(data, where).split("\n"), where))
+
+
+def json_line_rows(lines: Iterable[str | bytes], where: str) -> Iterator[Row]:
+    """The row of each line that is not blank, one at a time; ``where`` is what messages call the file.
+
+    Raises:
+        TaskSourceError: after the last line, naming those that are no JSON objects.
+    """
     faults: list[str] = []
-    for number, line in enumerate(_text(data, where).split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -123,12 +131,11 @@ def _parse_json_lines(data: bytes, where: str, _needed: Needed) -> list[Row]:
             faults.append(f"line {number}: {error}")
             continue
         if isinstance(row, dict):
-            rows.append(row)
+            yield row
         else:
             faults.append(f"line {number}: not a JSON object")
     if faults:
         raise TaskSourceError(f"{where} holds rows that are not JSON objects: {listed(faults)}")
-    return rows
 
 
 def _parse_json_array(data: bytes, where: str, _needed: Needed) -> list[Row]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from trinity_assets.backbones.specs import BackboneSpec
 from trinity_assets.benchmarks.specs import SnapshotSpec
 from trinity_assets.grading.specs import GradingSpec
+from trinity_assets.recorded.specs import Worker
 from trinity_assets.routing.specs import RouterTraining
-from trinity_assets.workers.specs import ProviderSpec, WorkerSpec
+from trinity_assets.workers.specs import ProviderSpec
 
 CATALOG_VARIABLE = "TRINITY_CATALOG"
 DEFAULT_CATALOG = Path(__file__).parents[2] / "data" / "offline"
@@ -29,11 +30,14 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Router:
-    """A router with its references resolved. ``workers`` is the pool's members in their order."""
+    """A router with its references resolved.
+
+    ``workers`` is the pool's members in their order; a recorded one has only the outcomes on this router's benchmarks.
+    """
 
     name: str
     pool: str
-    workers: tuple[WorkerSpec, ...]
+    workers: tuple[Worker, ...]
     benchmarks: tuple[Benchmark, ...]
     backbone: BackboneSpec
     training: RouterTraining
@@ -45,13 +49,13 @@ class Catalog:
 
     directory: Path
     providers: Mapping[str, ProviderSpec]
-    workers: Mapping[str, WorkerSpec]
+    workers: Mapping[str, Worker]
     benchmarks: Mapping[str, Benchmark]
     backbones: Mapping[str, BackboneSpec]
     routers: Mapping[str, Router]
 
     @cached_property
-    def cells(self) -> list[tuple[WorkerSpec, Benchmark]]:
+    def cells(self) -> list[tuple[Worker, Benchmark]]:
         """Every (worker, benchmark) that some router learns from, by worker in catalog order, then by benchmark."""
         pairs = {(w.name, b.name) for r in self.routers.values() for w in r.workers for b in r.benchmarks}
         return [

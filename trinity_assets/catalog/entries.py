@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter
 
 from trinity_assets.backbones.specs import BackboneSpec
 from trinity_assets.benchmarks.specs import FieldMapping, Quarantined, TaskSource
 from trinity_assets.catalog.presets import PRESETS
 from trinity_assets.grading.specs import GraderSpec, Settlement
+from trinity_assets.recorded.specs import RECORDED, RecordedOutcomes
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN, Slug, Spec
 from trinity_assets.workers.specs import Price, PromptStyle, ProviderSpec, Sampling
@@ -28,6 +29,26 @@ class WorkerEntry(Spec):
     sampling: Sampling
     price: Price | None = None
 
+
+class RecordedWorkerEntry(Spec):
+    """A worker whose outcomes are in files: per benchmark, where they are written and which column is what.
+
+    ``model`` is what the files call it where they hold several models; by default it is the worker's own name.
+    """
+
+    recorded: Annotated[dict[Slug, RecordedOutcomes], Field(min_length=1)]
+    model: str | None = None
+    price: Price | None = None
+
+
+def _kind_of_worker(entry: Any) -> str:
+    return "recorded worker" if isinstance(entry, dict) and RECORDED in entry else "asked worker"
+
+
+AnyWorkerEntry = Annotated[
+    Annotated[WorkerEntry, Tag("asked worker")] | Annotated[RecordedWorkerEntry, Tag("recorded worker")],
+    Discriminator(_kind_of_worker),
+]
 
 PoolEntry = Annotated[tuple[Slug, ...], Field(min_length=2)]
 """The workers offered to a router, in order; the order breaks ties."""
@@ -69,9 +90,12 @@ class RouterEntry(RouterTraining):
 # Entries of these sections are specs that know their own name, which in YAML is the key above them.
 NAMED_BY_KEY = frozenset({"providers", "backbones"})
 
+# What a catalog of recorded workers alone has no use for.
+OPTIONAL = frozenset({"providers", "prompts"})
+
 FILES: dict[str, dict[str, Any]] = {
     "providers.yaml": {"providers": ProviderSpec},
-    "workers.yaml": {"workers": WorkerEntry, "prompts": PromptStyle, "pools": PoolEntry},
+    "workers.yaml": {"workers": AnyWorkerEntry, "prompts": PromptStyle, "pools": PoolEntry},
     "benchmarks.yaml": {"benchmarks": BenchmarkEntry},
     "backbones.yaml": {"backbones": BackboneSpec},
     "routers.yaml": {"routers": RouterEntry},

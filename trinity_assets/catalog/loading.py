@@ -11,11 +11,21 @@ from pydantic import TypeAdapter, ValidationError
 
 from trinity_assets.benchmarks.specs import CHOICE_KEYS, FieldMapping, FileSource, ProceduralSource, SnapshotSpec
 from trinity_assets.catalog.catalog import CATALOG_VARIABLE, DEFAULT_CATALOG, Benchmark, Catalog, Router
-from trinity_assets.catalog.entries import FILES, NAMED_BY_KEY, BenchmarkEntry, RouterEntry, WorkerEntry
+from trinity_assets.catalog.entries import (
+    FILES,
+    NAMED_BY_KEY,
+    OPTIONAL,
+    BenchmarkEntry,
+    RecordedWorkerEntry,
+    RouterEntry,
+    WorkerEntry,
+)
 from trinity_assets.catalog.presets import GENERATED, PRESETS, Preset
 from trinity_assets.catalog.reading import Document, Fault, FieldPath, read_document
+from trinity_assets.catalog.recorded_workers import lacking, recorded_worker
 from trinity_assets.errors import CatalogError
-from trinity_assets.grading.specs import GradingSpec
+from trinity_assets.grading.specs import GradingSpec, RecordedGrader
+from trinity_assets.recorded.specs import RECORDED, RecordedWorkerSpec, Worker, takes_scores
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import NOT_A_SLUG, SLUG_MAX_LENGTH, SLUG_PATTERN, worded
 from trinity_assets.texts import counted
@@ -67,7 +77,11 @@ class _Loader:
         return None if self.faults else catalog
 
     def _read_file(self, file: str, sections: dict[str, Any]) -> None:
-        document = self._documents[file] = read_document(self._directory / file)
+        if not (self._directory / file).exists() and sections.keys() <= OPTIONAL:
+            document = Document(self._directory / file, {})
+        else:
+            document = read_document(self._directory / file)
+        self._documents[file] = document
         self.faults += document.faults
         if not isinstance(document.data, dict):
             self._fault(file, (), f"expected a mapping with {_names(sections)}")
@@ -77,7 +91,8 @@ class _Loader:
         for section, entry_type in sections.items():
             entries = data.get(section)
             if not isinstance(entries, dict) or not entries:
-                if not document.faults:
+                nothing = entries is None or entries == {}
+                if not document.faults and not (nothing and section in OPTIONAL):
                     self._fault(file, (section,), "missing; expected a mapping of names to entries")
                 entries = {}
             else:
@@ -101,6 +116,9 @@ class _Loader:
 
     def _check_references(self) -> None:
         for name, worker in self._entries["workers"].items():
+            if isinstance(worker, RecordedWorkerEntry):
+                self._check_recorded(name, worker)
+                continue
             self._check_name("workers.yaml", ("workers", name, "provider"), worker.provider, "providers")
             self._check_name("workers.yaml", ("workers", name, "prompt"), worker.prompt, "prompts")
         for name, pool in self._entries["pools"].items():
@@ -110,12 +128,19 @@ class _Loader:
                     self._fault("workers.yaml", ("pools", name, index), f"{worker!r} is in this pool already")
         for name, router in self._entries["routers"].items():
             path = ("routers", name)
+            pool = {name: self._entries["workers"].get(name) for name in self._entries["pools"].get(router.pool, ())}
             self._check_name("routers.yaml", (*path, "pool"), router.pool, "pools")
             self._check_name("routers.yaml", (*path, "backbone"), router.backbone, "backbones")
             for index, benchmark in enumerate(router.benchmarks):
                 self._check_name("routers.yaml", (*path, "benchmarks", index), benchmark, "benchmarks")
                 if benchmark in router.benchmarks[:index]:
                     self._fault("routers.yaml", (*path, "benchmarks", index), f"{benchmark!r} is listed already")
+                elif benchmark in self._declared["benchmarks"] and (unrecorded := lacking(pool, benchmark)):
+                    problem = (
+                        f"{_names(unrecorded)} in pool {router.pool!r} cannot be asked and have no outcomes recorded "
+                        f"on {benchmark!r}; add them in workers.yaml, or take them out of the pool"
+                    )
+                    self._fault("routers.yaml", (*path, "benchmarks", index), problem)
         for name, benchmark in self._entries["benchmarks"].items():
             self._check_benchmark(name, benchmark)
 
@@ -123,6 +148,14 @@ class _Loader:
         declared = self._declared.get(section)  # None: that section has a fault of its own
         if declared is not None and name not in declared:
             self._fault(file, path, f"unknown {section[:-1]} {name!r}; declared: {_names(declared)}")
+
+    def _check_recorded(self, name: str, worker: RecordedWorkerEntry) -> None:
+        for benchmark, outcomes in worker.recorded.items():
+            path = ("workers", name, RECORDED, benchmark)
+            self._check_name("workers.yaml", path, benchmark, "benchmarks")
+            for file in outcomes.paths:
+                if not (self._directory / file).is_file():
+                    self._fault("workers.yaml", (*path, "path"), f"no file {self._directory / file}")
 
     def _check_benchmark(self, name: str, entry: BenchmarkEntry) -> None:
         path = ("benchmarks", name)
@@ -145,9 +178,15 @@ class _Loader:
             problem = f"the grader {grader.kind} cannot grade by {_names(given)}; {advice}"
             self._fault("benchmarks.yaml", ("benchmarks", name, "fields"), problem)
 
+    def _check_graded(self, catalog: Catalog) -> None:
+        """See that a benchmark without a grader has none to grade."""
+        for worker, benchmark in catalog.cells:
+            if benchmark.grading.grader.kind == RECORDED and not takes_scores(worker, benchmark.name):
+                problem = f"recorded grades nothing, and {worker.name} has no recorded scores here; give a grader"
+                self._fault("benchmarks.yaml", ("benchmarks", benchmark.name, "grader"), problem)
+
     def _compose(self) -> Catalog | None:
         entries = self._entries
-        workers = {name: self._worker(name, entry) for name, entry in entries["workers"].items()}
         benchmarks: dict[str, Benchmark] = {}
         for name, entry in entries["benchmarks"].items():
             try:
@@ -159,11 +198,14 @@ class _Loader:
                 self._check_gold(name, benchmarks[name])
         if self.faults:
             return None
+        workers = {name: self._worker(name, entry, benchmarks) for name, entry in entries["workers"].items()}
+        if self.faults:
+            return None
         routers = {
             name: Router(
                 name,
                 entry.pool,
-                tuple(workers[worker] for worker in entries["pools"][entry.pool]),
+                tuple(_on(workers[worker], entry.benchmarks) for worker in entries["pools"][entry.pool]),
                 tuple(benchmarks[benchmark] for benchmark in entry.benchmarks),
                 entries["backbones"][entry.backbone],
                 _training(entry),
@@ -171,6 +213,7 @@ class _Loader:
             for name, entry in entries["routers"].items()
         }
         catalog = Catalog(self._directory, entries["providers"], workers, benchmarks, entries["backbones"], routers)
+        self._check_graded(catalog)
         if len(catalog.cells) > MAX_CELLS:
             problem = (
                 f"{len(catalog.cells)} cells (worker x benchmark); allowed: {MAX_CELLS}, above which the lineage view "
@@ -179,7 +222,13 @@ class _Loader:
             self._fault("routers.yaml", ("routers",), problem)
         return catalog
 
-    def _worker(self, name: str, entry: WorkerEntry) -> WorkerSpec:
+    def _worker(self, name: str, entry: WorkerEntry | RecordedWorkerEntry, benchmarks: dict[str, Benchmark]) -> Worker:
+        if isinstance(entry, RecordedWorkerEntry):
+            fields = {benchmark.name: benchmark.snapshot.fields for benchmark in benchmarks.values()}
+            worker, problems = recorded_worker(name, entry, fields, self._directory)
+            for benchmark, problem in problems.items():
+                self._fault("workers.yaml", ("workers", name, RECORDED, benchmark), problem)
+            return worker
         return WorkerSpec(
             name=name,
             provider=self._entries["providers"][entry.provider],
@@ -199,6 +248,8 @@ def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
     written = entry.fields.model_dump(exclude_unset=True) if entry.fields else {}
     if entry.category is not None:
         written["category"] = entry.category
+    if isinstance(entry.grader, RecordedGrader) and not written.get("choices"):
+        written.setdefault("gold", {})
     fields = FieldMapping.model_validate((preset.fields.model_dump() if preset else {}) | written)
     prompt = (preset.prompt if preset else "{question}") if entry.prompt is None else entry.prompt
     grader = entry.grader or (preset.grader if preset else None)
@@ -213,6 +264,10 @@ def _benchmark(name: str, entry: BenchmarkEntry) -> Benchmark:
     )
     grading = GradingSpec.model_validate({"grader": grader, "settlement": entry.settlement})
     return Benchmark(name, snapshot, grading)
+
+
+def _on(worker: Worker, benchmarks: Iterable[str]) -> Worker:
+    return worker.on(benchmarks) if isinstance(worker, RecordedWorkerSpec) else worker
 
 
 def _preset(entry: BenchmarkEntry) -> Preset | None:

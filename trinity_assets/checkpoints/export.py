@@ -15,16 +15,16 @@ from trinity_assets.checkpoints.manifest import (
     evaluation_record,
 )
 from trinity_assets.errors import CheckpointError
+from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
 from trinity_assets.routing.evaluation import Evaluation
 from trinity_assets.routing.head import Heads
 from trinity_assets.routing.table import ROUTER_TABLE
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
-from trinity_assets.workers.specs import WorkerSpec
 
 
 def manifest_fields(
-    store: ArtifactStore, workers: Sequence[WorkerSpec], export: str, heads: Heads, evaluation: Evaluation
+    store: ArtifactStore, workers: Sequence[Worker], export: str, heads: Heads, evaluation: Evaluation
 ) -> ManifestFields:
     """What is declared of the head that trainer ``export`` learned for ``workers``.
 
@@ -43,17 +43,7 @@ def manifest_fields(
     record = heads.spec.trainers[export]
     return ManifestFields(
         router=heads.spec.router,
-        pool=tuple(
-            PoolEntry(
-                name=worker.name,
-                digest=worker.digest,
-                provider=worker.provider.identity(),
-                model=worker.model,
-                prompt=worker.prompt.model_dump(mode="json"),
-                sampling=worker.sampling.model_dump(mode="json"),
-            )
-            for worker in workers
-        ),
+        pool=tuple(_pool_entry(worker) for worker in workers),
         rows=Rows(workers=len(workers)),
         offsets=(0.0,) * len(workers),
         policy=Policy(kind="head", margin=evaluation.policy(export).difference),
@@ -67,6 +57,18 @@ def manifest_fields(
         data=_data_record(store, heads.spec.table_sha256),
         evaluation=evaluation_record(evaluation, export),
         environment=environment(),
+    )
+
+
+def _pool_entry(worker: Worker) -> PoolEntry:
+    """What identifies a worker's answers. A recorded one has no prompt and no sampling, but files."""
+    if isinstance(worker, RecordedWorkerSpec):
+        provider, prompt, sampling = worker.provider_identity(), {}, {}
+    else:
+        provider = worker.provider.identity()
+        prompt, sampling = worker.prompt.model_dump(mode="json"), worker.sampling.model_dump(mode="json")
+    return PoolEntry(
+        name=worker.name, digest=worker.digest, provider=provider, model=worker.model, prompt=prompt, sampling=sampling
     )
 
 

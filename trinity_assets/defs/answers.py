@@ -9,18 +9,27 @@ from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.pools import provider_pool
 from trinity_assets.defs.presentation import OWNERS, preview
+from trinity_assets.defs.recorded_answers import recorded_answers
 from trinity_assets.defs.resources import LedgerResource, StoreResource
+from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
 from trinity_assets.spec import digest
 from trinity_assets.workers.specs import WorkerSpec
 
 
 def answers_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     """One asset per cell."""
-    return [_answers(worker, benchmark) for worker, benchmark in catalog.cells]
+    return [
+        recorded_answers(worker, benchmark, catalog.directory)
+        if isinstance(worker, RecordedWorkerSpec)
+        else _answers(worker, benchmark)
+        for worker, benchmark in catalog.cells
+    ]
 
 
-def answers_identity(worker: WorkerSpec, benchmark: Benchmark) -> dict[str, Any]:
+def answers_identity(worker: Worker, benchmark: Benchmark) -> dict[str, Any]:
     """What decides a cell's answers beside the tasks."""
+    if isinstance(worker, RecordedWorkerSpec):
+        return worker.cell_identity(benchmark.name)
     return worker.answer_identity() | {"benchmark_prompt": benchmark.snapshot.prompt}
 
 

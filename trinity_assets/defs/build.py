@@ -128,10 +128,11 @@ def require_keys(
     missing: dict[str, set[str]] = {}
     for worker, benchmark in catalog.cells:
         key = keys.answers(worker.name, benchmark.name)
-        variable = getattr(worker.provider, "key_env", None)
+        provider = getattr(worker, "provider", None)  # a recorded worker has none
+        variable = getattr(provider, "key_env", None)
         needed = key in selected and (key in changing or any(parent in changing for parent in parents[key]))
         if needed and variable and not os.environ.get(variable, "").strip():
-            missing.setdefault(variable, set()).add(worker.provider.name)
+            missing.setdefault(variable, set()).add(str(getattr(provider, "name", "")))
     if missing:
         lines = [f"{variable} (provider {', '.join(sorted(names))})" for variable, names in sorted(missing.items())]
         raise MissingKeyError(

@@ -12,8 +12,9 @@ from trinity_assets.defs.answers import answers_identity
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import StoreResource
+from trinity_assets.grading.specs import TAKEN_AS_THEY_ARE
+from trinity_assets.recorded.specs import Worker, takes_scores
 from trinity_assets.spec import digest
-from trinity_assets.workers.specs import WorkerSpec
 
 
 def solves_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -21,17 +22,23 @@ def solves_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     return [_solves(worker, benchmark, catalog.key_variables) for worker, benchmark in catalog.cells]
 
 
-def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[str]) -> dg.AssetsDefinition:
+def solves_identity(worker: Worker, benchmark: Benchmark) -> dict[str, Any]:
+    """What decides a cell's scores beside answers and gold: the grading, or that recorded scores are not graded."""
+    return TAKEN_AS_THEY_ARE if takes_scores(worker, benchmark.name) else benchmark.grading.identity()
+
+
+def _solves(worker: Worker, benchmark: Benchmark, key_variables: frozenset[str]) -> dg.AssetsDefinition:
     key = keys.solves(worker.name, benchmark.name)
-    identity = benchmark.grading.identity()
+    identity = solves_identity(worker, benchmark)
+    by = "taken as it was recorded" if identity is TAKEN_AS_THEY_ARE else f"graded by `{benchmark.grading.grader.kind}`"
 
     @dg.asset(
         key=key,
         deps=[keys.answers(worker.name, benchmark.name), keys.gold(benchmark.name)],
         group_name=f"worker_{worker.name}",
         description=(
-            f"The solve table of `{worker.name}` on `{benchmark.name}`: a score in [0, 1] per answer, graded by "
-            f"`{benchmark.grading.grader.kind}`; an outcome without a verdict is missing, never 0."
+            f"The solve table of `{worker.name}` on `{benchmark.name}`: a score in [0, 1] per answer, {by}; "
+            "an outcome without a verdict is missing, never 0."
         ),
         code_version=digest(identity),
         kinds={"grader", "parquet"},
@@ -39,7 +46,7 @@ def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[s
         tags={"worker": worker.name, "benchmark": benchmark.name},
     )
     def solves(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
-        from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version
+        from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version, take_scores
         from trinity_assets.store.tables import read_table, write_table
 
         if multiprocessing.parent_process() is not None:  # a step of its own; in the run's process others need them
@@ -56,7 +63,11 @@ def _solves(worker: WorkerSpec, benchmark: Benchmark, key_variables: frozenset[s
             )
             gold = read_table(artifacts, "gold", upstream.sha256(keys.gold(benchmark.name)))
             label = f"grading {worker.name} on {benchmark.name}"
-            graded = grade_answers(answers.frame, gold.frame, benchmark.grading, label=label)
+            graded = (
+                take_scores(answers.frame)
+                if takes_scores(worker, benchmark.name)
+                else grade_answers(answers.frame, gold.frame, benchmark.grading, label=label)
+            )
             frame = graded.frame
             artifact = write_table(artifacts, "solves", frame, SOLVES_SCHEMA, identity, upstream.inputs)
         counts = {f"status_{status}": int(count) for status, count in frame["status"].value_counts().items()}

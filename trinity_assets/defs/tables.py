@@ -10,6 +10,7 @@ from trinity_assets.defs.answers import answers_identity
 from trinity_assets.defs.lineage import Upstream, artifact_sha256, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
+from trinity_assets.defs.solves import solves_identity
 from trinity_assets.routing.specs import TABLE_VERSION
 from trinity_assets.spec import digest
 
@@ -58,7 +59,7 @@ def _table(router: Router) -> dg.AssetsDefinition:
             tasks = {b: read_table(artifacts, "tasks", upstream.sha256(keys.tasks(b))).frame for b in benchmarks}
             solves = {
                 (w.name, b.name): read_table(
-                    artifacts, "solves", upstream.sha256(keys.solves(w.name, b.name)), b.grading.identity()
+                    artifacts, "solves", upstream.sha256(keys.solves(w.name, b.name)), solves_identity(w, b)
                 ).frame
                 for w in router.workers
                 for b in router.benchmarks

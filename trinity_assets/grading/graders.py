@@ -24,6 +24,7 @@ from trinity_assets.grading.specs import (
     NumberGrader,
     ProceduralGrader,
     PythonFunctionGrader,
+    RecordedGrader,
 )
 from trinity_assets.grading.verdicts import Payload, Verdict, compared, nothing_found
 from trinity_assets.texts import quoted
@@ -97,6 +98,10 @@ def require_gradable(grader: GraderSpec, payloads: Mapping[str, Payload]) -> Non
         )
 
 
+def _nothing_to_grade(_grader: RecordedGrader, _completion: str, _payload: Payload) -> Verdict:
+    raise GraderError("this benchmark's scores are all recorded; give it another grader where completions are graded")
+
+
 @dataclass(frozen=True)
 class _Family:
     """The graders of one kind. ``read_gold`` raises a GraderError for a payload that they cannot grade by."""
@@ -112,6 +117,7 @@ _FAMILIES: dict[type, _Family] = {
     ChoiceGrader: _Family(grade_choice, read_options),
     MathGrader: _Family(grade_math, mathematics.read_golds, Isolation(mathematics.library_facts)),
     ProceduralGrader: _Family(grade_procedural, procedural.read_entry, Isolation(procedural.library_facts)),
+    RecordedGrader: _Family(_nothing_to_grade, dict),
     PythonFunctionGrader: _Family(
         grade_function, read_checks, Isolation(sandbox_facts, lambda grader: grader.limits.cpu_s)
     ),

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from trinity_assets.errors import GraderError
 from trinity_assets.grading.processes import Graders, cores
-from trinity_assets.grading.specs import GradingSpec
+from trinity_assets.grading.specs import TAKEN_AS_THEY_ARE, GradingSpec
 from trinity_assets.grading.verdicts import Verdict
 from trinity_assets.progress import Progress
 from trinity_assets.spec import digest
@@ -102,6 +102,22 @@ def grade_answers(answers: pd.DataFrame, gold: pd.DataFrame, spec: GradingSpec, 
         }
     )
     return Graded(frame, graders.facts)
+
+
+def take_scores(outcomes: pd.DataFrame) -> Graded:
+    """The solve table of recorded ``outcomes`` that have scores, which are taken as they are, by the rule of that name.
+
+    Same rows, same order; the tasks that are not among them stay missing.
+    """
+    texts = [None if pd.isna(text) else str(text) for text in outcomes["text"]]
+    decided = zip(outcomes["status"], texts, outcomes["score"], strict=True)
+    frame = outcomes[["task_id", "sample", "score", "status", *CARRIED]].assign(
+        rule=TAKEN_AS_THEY_ARE["rule"],
+        ambiguous=False,
+        reason="",
+        answer_digest=[digest([status, text, float(score)]) for status, text, score in decided],
+    )
+    return Graded(frame[SOLVES_SCHEMA.names], {})
 
 
 def solves_data_version(solves: pd.DataFrame) -> str:

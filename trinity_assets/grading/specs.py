@@ -69,8 +69,16 @@ class ProceduralGrader(Spec):
     kind: Literal["procedural"]
 
 
+class RecordedGrader(Spec):
+    """Nothing is graded, and no gold is needed: every worker's scores on the benchmark are recorded."""
+
+    gold_keys: ClassVar[GoldKeys] = (frozenset(),)
+    version: ClassVar[int] = 1
+    kind: Literal["recorded"]
+
+
 GraderSpec = Annotated[
-    ExactGrader | NumberGrader | PythonFunctionGrader | ChoiceGrader | MathGrader | ProceduralGrader,
+    ExactGrader | NumberGrader | PythonFunctionGrader | ChoiceGrader | MathGrader | ProceduralGrader | RecordedGrader,
     Field(discriminator="kind"),
 ]
 
@@ -89,6 +97,10 @@ class Settlement(Spec):
         """The score of a settled status other than ``answered``; None is missing."""
         verdict: Settled = getattr(self, status)
         return 0.0 if verdict == "unsolved" else None
+
+
+TAKEN_AS_THEY_ARE: dict[str, Any] = {"rule": "recorded", "version": 1}
+"""The grading of scores that were recorded: none."""
 
 
 class GradingSpec(Spec):

@@ -22,6 +22,7 @@ FLOORS = [
     {"errors", "files", "home", "progress", "spec", "texts"},
     {"store", "sandbox"},
     {"benchmarks", "workers", "backbones"},
+    {"recorded"},
     {"grading"},
     {"routing"},
     {"checkpoints"},
