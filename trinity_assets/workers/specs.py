@@ -82,6 +82,11 @@ class Price(Spec):
     input_per_mtok: float = Field(ge=0)
     output_per_mtok: float = Field(ge=0)
 
+    @property
+    def version(self) -> str:
+        """What the ledger calls this price: 12 hex digits of its digest."""
+        return digest(self)[:12]
+
 
 class Limits(Spec):
     """What a provider lets one process do at a time: open requests, requests and tokens per minute."""
