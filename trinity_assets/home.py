@@ -28,7 +28,7 @@ def store_url(home: Path) -> str:
 
 
 def ledger_url(home: Path) -> str:
-    """The SQLAlchemy URL that ``TRINITY_LEDGER_URL`` holds, password and all, else that of the SQLite file in ``home``."""
+    """The SQLAlchemy URL in ``TRINITY_LEDGER_URL``, password and all, else that of the SQLite file in ``home``."""
     return os.environ.get(LEDGER_VARIABLE, "").strip() or f"sqlite:///{home / 'ledger.sqlite'}"
 
 

@@ -38,9 +38,11 @@ class Lease:
 
 @dataclass(frozen=True)
 class Claimant:
-    """One asking in one process. ``place`` is where ``pid`` means something: this boot of this machine's kernel, and the
-    process's own space of process ids; None where the system does not say. ``process_started`` is in clock ticks since
-    boot where there is a place, else in seconds since 1970.
+    """One asking in one process.
+
+    ``place`` is where ``pid`` means something: this boot of this machine's kernel, and the process's own space of
+    process ids; None where the system does not say. ``process_started`` is in clock ticks since boot where there is a
+    place, else in seconds since 1970.
     """
 
     claimant: str
@@ -161,16 +163,11 @@ class Claims:
 
     def _take(self, connection: sa.Connection, free: Sequence[str], gone: Collection[str]) -> frozenset[str]:
         now = self._database.now(connection)
-        claimed = asdict(self.claimant) | {"expires_at": now + self.lease.seconds}
-        insert = self._database.insert(CLAIMS)
-        takeover = insert.on_conflict_do_update(
-            index_elements=[CLAIMS.c.request_digest],
-            set_={name: insert.excluded[name] for name in claimed},
-            where=sa.or_(
-                CLAIMS.c.expires_at <= now, CLAIMS.c.claimant.in_([self.claimant.claimant, *sorted(gone)])
-            ),
-        )
-        connection.execute(takeover, [{"request_digest": one, **claimed} for one in free])
+        fallen = sa.or_(CLAIMS.c.expires_at <= now, CLAIMS.c.claimant.in_([self.claimant.claimant, *sorted(gone)]))
+        connection.execute(sa.delete(CLAIMS).where(CLAIMS.c.request_digest.in_(free), fallen))
+        claim = asdict(self.claimant) | {"expires_at": now + self.lease.seconds}
+        insert = self._database.insert(CLAIMS).on_conflict_do_nothing()
+        connection.execute(insert, [{"request_digest": one, **claim} for one in free])
         own = sa.select(CLAIMS.c.request_digest).where(
             CLAIMS.c.claimant == self.claimant.claimant, CLAIMS.c.request_digest.in_(free)
         )
@@ -201,7 +198,7 @@ def _place() -> str | None:
 
 
 def _state_and_start(pid: int) -> tuple[str, float] | None:
-    """What Linux says of a process: its state's letter, and its start in clock ticks since boot, which no clock moves."""
+    """What Linux says of a process: its state's letter, and its start in clock ticks since boot."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         return fields[0], float(fields[19])

@@ -75,7 +75,9 @@ def priced(outcome: Outcome, price: Price | None, provider_cost_usd: float | Non
         cost = (inputs * price.input_per_mtok + outputs * price.output_per_mtok) / TOKENS_PER_MTOK
         return _costing(outcome, cost, "price", price.version)
     if price is None and counted and provider_cost_usd is not None:
-        return _costing(outcome, float(provider_cost_usd), "provider", f"litellm {importlib.metadata.version('litellm')}")
+        return _costing(
+            outcome, float(provider_cost_usd), "provider", f"litellm {importlib.metadata.version('litellm')}"
+        )
     return outcome
 
 

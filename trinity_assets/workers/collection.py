@@ -32,10 +32,11 @@ NOT_ASKED = "not_asked"
 class Collection:
     """The answers of one worker on one benchmark, and what this collection did for them.
 
-    ``frame`` holds the settled answers in task order, in the columns of ``ANSWERS_SCHEMA``: ``new`` of them
-    were asked here, ``reused`` were in the ledger before or were asked meanwhile by another process. ``failures`` counts the missing ones by error class. ``calls``, ``cost_usd``
-    (the known part), ``cost_unknown`` (calls that may have cost something unknown), the tokens and ``seconds`` are this
-    collection's own. ``stopped`` says why the asking ended early and ``last_error`` what the provider said last.
+    ``frame`` holds the settled answers in task order, in the columns of ``ANSWERS_SCHEMA``: ``new`` of them were asked
+    here, ``reused`` were in the ledger before or were asked meanwhile by another process. ``failures`` counts the
+    missing ones by error class. ``calls``, ``cost_usd`` (the known part), ``cost_unknown`` (calls that may have cost
+    something unknown), the tokens and ``seconds`` are this collection's own. ``stopped`` says why the asking ended
+    early and ``last_error`` what the provider said last.
     """
 
     worker: str

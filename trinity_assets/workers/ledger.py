@@ -30,7 +30,8 @@ _ANSWER_COLUMNS = tuple(column.name for column in ANSWERS.columns)
 class Call:
     """One HTTP request. ``at`` is its end in seconds since 1970 (UTC); ``attempt`` counts from 1 within one asking.
 
-    ``price_version`` says which price made ``cost_usd``: the worker's own (``Price.version``), or the litellm whose list it is from.
+    ``price_version`` says which price made ``cost_usd``: the worker's own (``Price.version``), or the litellm whose list
+    of prices it is from.
     """
 
     request_digest: str

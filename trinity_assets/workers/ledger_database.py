@@ -1,4 +1,4 @@
-"""The database behind the ledger: SQLite or PostgreSQL by its URL, its transactions, its clock, and what its errors mean.
+"""The database behind the ledger: SQLite or PostgreSQL by its URL, its transactions, its clock, its errors.
 
 A URL's password is in no message: what is shown of a URL and of an error passes through here.
 """
@@ -30,7 +30,7 @@ _WRITING = "ledger_writing"
 """The execution option of a transaction that writes."""
 
 _EXCLUSIVE = 0x7472696E697479
-"""The number of the advisory lock ("trinity" in ASCII) under which one PostgreSQL session at a time claims or migrates."""
+"""The number of the advisory lock ("trinity" in ASCII) under which one session at a time claims or migrates."""
 
 _PATIENCE: dict[str, Any] = {
     "connect_timeout": 10,
@@ -156,7 +156,7 @@ def _parsed(url: str) -> sa.URL:
 
 
 def _shown(parsed: sa.URL) -> str:
-    hidden = {name: HIDDEN for name in parsed.query if "password" in name}
+    hidden = {name: "hidden" for name in parsed.query if "password" in name}
     return parsed.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
