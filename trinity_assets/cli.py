@@ -17,6 +17,7 @@ from rich.table import Table
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import SelectionError, TrinityError
+from trinity_assets.ledger_commands import app as ledger_app
 
 if TYPE_CHECKING:
     from dagster import AssetKey
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 catalog_app = typer.Typer(no_args_is_help=True, help="Check a catalog, or write its JSON Schemas.")
 app.add_typer(catalog_app, name="catalog")
+app.add_typer(ledger_app, name="ledger")
 
 REASONS_SHOWN = 5
 

@@ -24,11 +24,11 @@ import pytest
 import sqlalchemy as sa
 
 URL_VARIABLE = "TRINITY_TEST_POSTGRES_URL"
-PASSWORD = "pg-hunter22/@:%"
+PASSWORD = "pg-hunter22/@:%"  # noqa: S105 - of a server that lives for one test
 """With everything that a URL must quote."""
 
 STARTING_S = 60.0
-_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "listen_addresses": "127.0.0.1"}
+_SETTINGS = {"fsync": "off", "full_page_writes": "off", "listen_addresses": "127.0.0.1"}
 
 
 def binaries() -> Path | None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from trinity_assets.workers.claims import Claims, Lease
 from trinity_assets.workers.ledger_database import Database
-from trinity_assets.workers.ledger_tables import ANSWERS, CALLS
+from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS
 from trinity_assets.workers.migrations import migrate
 from trinity_assets.workers.outcomes import SETTLED, Status
 
@@ -30,8 +30,8 @@ _ANSWER_COLUMNS = tuple(column.name for column in ANSWERS.columns)
 class Call:
     """One HTTP request. ``at`` is its end in seconds since 1970 (UTC); ``attempt`` counts from 1 within one asking.
 
-    ``price_version`` says which price made ``cost_usd``: the worker's own (``Price.version``), or the litellm whose list
-    of prices it is from.
+    ``price_version`` says which price made ``cost_usd``: the worker's own (``Price.version``), or the litellm that knew
+    one.
     """
 
     request_digest: str
@@ -154,3 +154,18 @@ class Ledger:
             connection.execute(sa.insert(CALLS), [entry.call.row() for entry in entries])
             if answers:
                 connection.execute(self.database.insert(ANSWERS).on_conflict_do_nothing(), answers)
+
+    def vacuum(self) -> tuple[int, int]:
+        """Delete claims that have expired and give unused room back; the sizes before and after, in bytes.
+
+        Raises:
+            LedgerError: the ledger cannot be written, or is busy for too long; nothing in it was lost.
+        """
+        with self.database.translated("vacuum"):
+            with self.database.reading() as connection:
+                before = self.database.size(connection)
+            with self.database.exclusive() as connection:
+                connection.execute(sa.delete(CLAIMS).where(CLAIMS.c.expires_at <= self.database.now(connection)))
+            self.database.compact()
+            with self.database.reading() as connection:
+                return before, self.database.size(connection)

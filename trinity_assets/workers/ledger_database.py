@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from trinity_assets.errors import LedgerError
+from trinity_assets.workers.ledger_tables import METADATA
 from trinity_assets.workers.redaction import redact
 
 BUSY_TIMEOUT_S = 30.0
@@ -85,17 +86,18 @@ class Database:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_EXCLUSIVE)))
             yield connection
 
-    @contextlib.contextmanager
-    def autocommit(self) -> Iterator[Any]:
-        """A driver's cursor outside any transaction, which is what VACUUM wants."""
-        connection = self._engine.raw_connection()
-        try:
+    def compact(self) -> None:
+        """Give room that is not needed back: to the file system (SQLite), to the tables (PostgreSQL)."""
+        with self._engine.connect() as connection:
             if self.kind == "postgresql":
-                connection.driver_connection.autocommit = True  # type: ignore[union-attr]
-            yield connection.cursor()
-        finally:
-            connection.detach()
-            connection.close()
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+                connection.exec_driver_sql(f"VACUUM (ANALYZE) {', '.join(METADATA.tables)}")
+                return
+            # SQLAlchemy would begin a transaction, which VACUUM refuses.
+            cursor = connection.connection.cursor()
+            for statement in ("VACUUM", "ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                cursor.execute(statement)
+            cursor.close()
 
     def now(self, connection: sa.Connection) -> float:
         """Seconds since 1970 by the clock that every user of this database shares.
@@ -105,6 +107,14 @@ class Database:
         if self.kind == "sqlite":
             return time.time()
         return float(connection.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+
+    def size(self, connection: sa.Connection) -> int:
+        """Bytes that the ledger occupies: SQLite's file without its log, PostgreSQL's tables with their indexes."""
+        if self.kind == "sqlite":
+            pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+            return int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
+        sizes = (sa.func.pg_total_relation_size(name) for name in METADATA.tables)
+        return int(connection.execute(sa.select(sum(sizes, sa.literal(0)))).scalar_one())
 
     def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
         """An INSERT that knows ON CONFLICT."""

@@ -27,7 +27,7 @@ FLOORS = [
     {"checkpoints"},
     {"serving"},
     {"catalog"},
-    {"defs", "cli", "definitions", "by_hand"},
+    {"defs", "cli", "definitions", "by_hand", "ledger_commands"},
 ]
 DAGSTER_ROOMS = {"defs", "definitions"}
 HEAVY = ["torch", "transformers", "litellm", "datasets", "xllamacpp", "cma", "matplotlib", "scipy", "sklearn"]
