@@ -116,10 +116,7 @@ class EmbeddedProvider(Spec):
 
     @property
     def parallel_steps(self) -> int:
-        """How many steps may serve this model at once on this machine: as many as together use its cores.
-
-        Two runs of the same cell may then ask the same question at once, which costs nothing but time.
-        """
+        """How many steps may serve this model at once on this machine: as many as together use its cores."""
         return max(1, (os.cpu_count() or 1) // self.threads)
 
     def identity(self) -> dict[str, str | int]:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 import sqlalchemy as sa
 
+from trinity_assets.defs.resources import default_resources
 from trinity_assets.errors import LedgerError
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.ledger import Ledger
@@ -139,6 +140,13 @@ def test_the_password_of_the_ledgers_url_is_taken_out_of_every_error(monkeypatch
     assert redact("tried pass/word-7 and pass%2Fword-7") == "tried [redacted] and [redacted]"
     monkeypatch.delenv("TRINITY_LEDGER_URL")
     assert redact("postgresql://me:secret@host/ledger is away") == "postgresql://me:[redacted]@host/ledger is away"
+
+
+def test_dagster_is_told_no_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It shows and stores what a resource is configured with."""
+    monkeypatch.setenv("TRINITY_HOME", str(tmp_path))
+    monkeypatch.setenv("TRINITY_LEDGER_URL", "postgresql://me:hunter22@host/ledger")
+    assert default_resources()["ledger"].model_dump() == {"home": str(tmp_path)}
 
 
 def test_a_full_disk_in_the_middle_stops_the_cell_and_nothing_is_lost(

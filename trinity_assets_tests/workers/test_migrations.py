@@ -59,13 +59,17 @@ def schema_differs(url: str) -> list[object]:
     from alembic.migration import MigrationContext
 
     with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
-        return list(compare_metadata(MigrationContext.configure(connection), METADATA))
+        return list(
+            compare_metadata(
+                MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE}), METADATA
+            )
+        )
 
 
 def test_a_new_ledger_has_the_tables_that_the_code_uses(ledger_url: str) -> None:
     Ledger(ledger_url).close()
     assert schema_differs(ledger_url) == []
-    assert rows(ledger_url, "select version_num from alembic_version") == [(migrations.NEWEST,)]
+    assert rows(ledger_url, "select version_num from ledger_version") == [(migrations.NEWEST,)]
 
 
 def test_a_ledger_from_before_versions_is_adopted_whole(old_url: str) -> None:
@@ -117,10 +121,20 @@ def test_a_migration_that_fails_leaves_the_ledger_as_it_was(old_url: str) -> Non
 
 def test_a_ledger_of_a_newer_version_is_refused_and_not_touched(ledger_url: str) -> None:
     Ledger(ledger_url).close()
-    rows(ledger_url, "update alembic_version set version_num = '99'")
+    rows(ledger_url, "update ledger_version set version_num = '99'")
     with pytest.raises(LedgerError, match=r"newer trinity-assets \(its schema is 99.*upgrade trinity-assets"):
         Ledger(ledger_url)
-    assert rows(ledger_url, "select version_num from alembic_version") == [("99",)]
+    assert rows(ledger_url, "select version_num from ledger_version") == [("99",)]
+
+
+def test_a_database_that_dagster_uses_too_is_left_to_it(ledger_url: str) -> None:
+    """Dagster keeps the version of its own tables in ``alembic_version``."""
+    if ledger_url.startswith("sqlite"):
+        Path(ledger_url.removeprefix("sqlite:///")).parent.mkdir()
+    rows(ledger_url, "create table alembic_version (version_num varchar(32))")
+    rows(ledger_url, "insert into alembic_version values ('7e2f3204cf8e')")
+    Ledger(ledger_url).close()
+    assert rows(ledger_url, "select version_num from alembic_version") == [("7e2f3204cf8e",)]
 
 
 def test_the_newest_version_is_the_last_script() -> None:

@@ -32,7 +32,10 @@ _NO_SUCH_TABLE = "42P01"
 _ALEMBIC = threading.Lock()
 """alembic keeps what it runs in a module; two threads would run each other's."""
 
-_VERSION = sa.table("alembic_version", sa.column("version_num", sa.String))
+VERSION_TABLE = "ledger_version"
+"""Not alembic's own name: Dagster uses that one, and may have its tables in the same database."""
+
+_VERSION = sa.table(VERSION_TABLE, sa.column("version_num", sa.String))
 
 
 def migrate(database: Database) -> None:
@@ -77,7 +80,7 @@ def _upgrade(database: Database) -> None:
     with _ALEMBIC, database.exclusive() as connection:
         config.attributes["connection"] = connection
         tables = set(sa.inspect(connection).get_table_names())
-        if "alembic_version" in tables:
+        if VERSION_TABLE in tables:
             version = connection.execute(sa.select(_VERSION.c.version_num)).scalar()
             if version is not None and version not in known:
                 raise LedgerError(

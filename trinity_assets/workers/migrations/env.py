@@ -2,5 +2,8 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"], transactional_ddl=True)
+from trinity_assets.workers.migrations import VERSION_TABLE
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, version_table=VERSION_TABLE, transactional_ddl=True)
 context.run_migrations()
