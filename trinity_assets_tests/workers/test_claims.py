@@ -30,7 +30,7 @@ from trinity_assets_tests.workers.test_ledger import CALL, rows
 
 ON_BOTH_DATABASES = True
 
-SHORT = Lease(seconds=1.0, renew_every_s=0.2, look_first_s=0.02, look_every_s=0.1)
+SHORT = Lease(seconds=2.0, renew_every_s=0.2, look_first_s=0.02, look_every_s=0.1)
 TASKS = 40
 
 COLLECT = (
@@ -75,7 +75,7 @@ def go(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -128,13 +128,13 @@ def test_a_claim_given_up_is_free(ledger: Ledger, ledger_url: str) -> None:
 
 
 def test_a_lease_expires_and_a_renewed_one_does_not(ledger: Ledger) -> None:
-    lease = Lease(seconds=0.6)
+    lease = Lease(seconds=2.0)
     renewing, resting, other = (anywhere_else(ledger.claims(lease)) for _ in range(3))
     renewing.claim(["a"])
     resting.claim(["b"])
     assert other.claim(["a", "b"]).theirs == {"a", "b"}
     for _ in range(5):
-        time.sleep(0.2)
+        time.sleep(0.5)
         assert renewing.renew() == {"a"}
     claimed = other.claim(["a", "b"])
     assert (claimed.mine, claimed.theirs) == ({"b"}, {"a"})
@@ -245,7 +245,7 @@ def test_who_waits_takes_over_from_a_claimant_that_was_killed_once_its_lease_is_
     load_litellm()
     caplog.set_level(logging.INFO, "trinity_assets")
     server.delay_s = 0.2
-    worker, lease = make_worker(), '{"seconds": 4.0, "renew_every_s": 1.0}'
+    worker, lease = make_worker(), '{"seconds": 6.0, "renew_every_s": 0.5}'
     killed = start(ledger_url, worker.model_dump_json(), lease)
     go(killed)
     wait_until(lambda: server.count() >= 10)
@@ -255,7 +255,7 @@ def test_who_waits_takes_over_from_a_claimant_that_was_killed_once_its_lease_is_
     assert killed.wait() == -signal.SIGKILL
     server.delay_s, asked = 0.0, server.count()
     collection = collect(worker, "bench", prompts(TASKS), ledger, lease=SHORT)
-    assert 2.0 < time.monotonic() - at_kill < 20.0, "it waited for the lease, and no longer"
+    assert 3.0 < time.monotonic() - at_kill < 30.0, "it waited for the lease, and no longer"
     assert collection.complete and collection.calls == TASKS - collection.reused
     assert f"waiting for {TASKS - collection.reused} answers that process {killed.pid} on" in caplog.text
     assert asked - collection.reused <= 4, "more was lost than the calls in flight"
