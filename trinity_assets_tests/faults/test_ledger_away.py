@@ -20,11 +20,13 @@ from trinity_assets.errors import LedgerError
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.ledger_database import Database
+from trinity_assets.workers.ledger_reports import stats
 from trinity_assets.workers.litellm_library import load_litellm
 from trinity_assets.workers.redaction import redact
 from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.specs import Limits, LiteLLMProvider, PromptStyle, Sampling, WorkerSpec
-from trinity_assets_tests.postgres_server import PASSWORD, PostgresServer, binaries, unavailable
+from trinity_assets_tests.graph import small_catalog
+from trinity_assets_tests.postgres_server import PASSWORD, PostgresServer, binaries, schema_of_its_own, unavailable
 from trinity_assets_tests.scripted_server import ScriptedServer
 
 TASKS = 60
@@ -140,6 +142,27 @@ def test_the_password_of_the_ledgers_url_is_taken_out_of_every_error(monkeypatch
     assert redact("tried pass/word-7 and pass%2Fword-7") == "tried [redacted] and [redacted]"
     monkeypatch.delenv("TRINITY_LEDGER_URL")
     assert redact("postgresql://me:secret@host/ledger is away") == "postgresql://me:[redacted]@host/ledger is away"
+
+
+def test_a_build_on_postgresql_writes_the_password_nowhere(
+    postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that goes well nor one that fails: not into artifacts, metadata, events or logs."""
+    with small_catalog.empty_site(tmp_path_factory.getbasetemp(), tmp_path / "site") as site:
+        with schema_of_its_own(postgres.url) as url:
+            monkeypatch.setenv("TRINITY_LEDGER_URL", url)
+            built = site.build('+key:"answers/direct/sums"')
+            assert not built.messages and sum(built.requests.values()) == small_catalog.SUMS
+            with Ledger(url) as ledger:
+                assert [(cell.worker, cell.answers) for cell in stats(ledger).cells] == [("direct", small_catalog.SUMS)]
+            postgres.stop()
+            failed = site.build('key:"answers/terse/sums"')
+            postgres.start()
+        assert "cannot open the ledger" in failed.messages["answers/terse/sums"] and failed.requests == {}
+        assert not (site.home / "ledger.sqlite").exists()
+        files = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
+        assert any(b"cannot open the ledger" in path.read_bytes() for path in files)
+        assert [path for path in files if b"pg-hunter22" in path.read_bytes()] == []
 
 
 def test_dagster_is_told_no_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
