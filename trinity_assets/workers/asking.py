@@ -49,9 +49,7 @@ class Cell:
 
 @dataclass
 class Tally:
-    """What the asking came to: calls made, what they are known to cost, and by request digest what settled and what
-    failed.
-    """
+    """What the asking came to: calls made, what they are known to cost, and which requests settled or failed."""
 
     calls: int = 0
     cost_usd: float = 0.0
@@ -91,8 +89,9 @@ async def ask_missing(
     give_up_after: int = GIVE_UP_AFTER,
     lease: Lease | None = None,
 ) -> Tally:
-    """Ask every one of ``requests`` that nobody else is asking, and keep each outcome in ``ledger`` the moment it
-    arrives. Returns when the others' have settled, too, or have become this process's to ask.
+    """Ask every one of ``requests`` and keep each outcome in ``ledger`` the moment it arrives.
+
+    What another process is asking is waited for: until it has settled, or has become this process's to ask.
 
     Raises:
         LedgerError: an outcome could not be kept, or a question not be claimed; nothing more is asked.
@@ -130,6 +129,7 @@ class _Asking:
         self._pacer = Pacer(endpoint.limits, sleep=self._sleep)
         self._progress = Progress(logger, cell.label, total, "answers")
         self._stop = asyncio.Event()
+        self._elsewhere = 0
         self._unanswered_in_a_row = 0
         self._error: Exception | None = None
         self._tally = Tally()
@@ -159,12 +159,11 @@ class _Asking:
                 self._end(f"{type(error).__name__}: {error}")
 
     async def _next(self) -> AnswerRequest | None:
-        before = self._questions.settled_elsewhere
-        try:
-            return await self._questions.next(self._sleep)
-        finally:
-            if elsewhere := self._questions.settled_elsewhere - before:
-                self._progress.advance(elsewhere)
+        request = await self._questions.next(self._sleep)
+        if elsewhere := self._questions.settled_elsewhere - self._elsewhere:
+            self._elsewhere += elsewhere
+            self._progress.advance(elsewhere)
+        return request
 
     async def _settle(self, request: AnswerRequest) -> None:
         """Ask one question until it is settled, or failed for this run, and judge the provider by it."""

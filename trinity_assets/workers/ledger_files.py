@@ -151,10 +151,15 @@ def import_files(ledger: Ledger, answers: Path, calls: Path | None = None) -> tu
 
 def _export(ledger: Ledger, path: Path, kind: _Kind) -> int:
     write = _by_suffix(path, {".jsonl": _write_jsonl, ".parquet": _write_parquet})
+    with _replacing(path) as temporary:
+        return write(temporary, _batches(ledger, kind), kind)
+
+
+def _batches(ledger: Ledger, kind: _Kind) -> Iterator[list[Row]]:
     query = sa.select(*kind.columns).order_by(*kind.order).execution_options(yield_per=_PARQUET_ROWS)
-    with _replacing(path) as temporary, ledger.database.translated("read"), ledger.database.reading() as connection:
-        partitions = connection.execute(query).mappings().partitions()
-        return write(temporary, ([dict(row) for row in rows] for rows in partitions), kind)
+    with ledger.database.translated("read"), ledger.database.reading() as connection:
+        for rows in connection.execute(query).mappings().partitions():
+            yield [dict(row) for row in rows]
 
 
 @contextlib.contextmanager

@@ -286,6 +286,32 @@ def test_what_failed_here_may_be_asked_by_others_at_once(
     assert collection.failures == {"server_error": 1} and set(ledger.settled([failing, slow])) == {slow}
 
 
+def test_answers_that_come_from_elsewhere_are_counted_once(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    load_litellm()
+    caplog.set_level(logging.INFO, "trinity_assets")
+    server.delay_s = 0.05
+    worker = make_worker(concurrency=4)
+    digests = [request.digest for request in answer_requests(worker, prompts(20), 1)]
+    other = ledger.claims()
+    other.claim(digests[:8])
+
+    def answer() -> None:
+        wait_until(lambda: server.count() == 12)
+        ledger.record_all([Entry(replace(CALL, request_digest=digest), "theirs") for digest in digests[:8]])
+        other.end()
+
+    answering = threading.Thread(target=answer)
+    answering.start()
+    collection = collect(worker, "bench", prompts(20), ledger, lease=SHORT)
+    answering.join(60)
+    assert (collection.calls, collection.new, collection.reused) == (12, 12, 8)
+    assert list(collection.frame["text"][:9]) == ["theirs"] * 8 + ["QUESTION 8"]
+    assert "20/20 answers" in caplog.text
+    assert f"waiting for 8 answers that process {os.getpid()} on" in caplog.text
+
+
 def test_a_question_whose_lease_was_lost_is_not_asked_again(
     server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, ledger_url: str
 ) -> None:
