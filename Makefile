@@ -33,7 +33,7 @@ $(SETUP): $(INPUTS)
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed (make PYTHON=...), this is " + sys.version) if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[offline,postgres,dev]'
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-embedded.txt
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[procedural]' || \
 	  echo "The extra 'procedural' could not be installed (see above; it needs a C compiler). All else is set up; generated benchmarks are left out until: $(BIN)/python -m pip install --constraint constraints.txt --editable '.[procedural]'"

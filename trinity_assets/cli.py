@@ -20,6 +20,7 @@ from rich.text import Text
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import SelectionError, TrinityError
+from trinity_assets.ledger_commands import app as ledger_app
 from trinity_assets.recorded.specs import RECORDED
 from trinity_assets.texts import counted, escaped, printable, quoted
 from trinity_assets.workers.specs import WorkerSpec
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 catalog_app = typer.Typer(no_args_is_help=True, help="Look at a catalog, or write its JSON Schemas.")
 app.add_typer(catalog_app, name="catalog")
+app.add_typer(ledger_app, name="ledger")
 
 REASONS_SHOWN = 5
 REASON_CHARACTERS = 100

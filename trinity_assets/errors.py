@@ -78,6 +78,10 @@ class LedgerError(TrinityError):
     """The ledger cannot be opened, read or written."""
 
 
+class LedgerFileError(TrinityError):
+    """A file of answers or calls cannot be read or written, or holds rows that are none."""
+
+
 class GraderError(TrinityError):
     """A completion could not be graded for a reason that is not the completion's fault; never a score."""
 

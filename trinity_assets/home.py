@@ -1,4 +1,7 @@
-"""Where what was paid for lives: ``TRINITY_HOME`` holds the ledger, the artifact store and the Dagster instance."""
+"""Where what was paid for lives: ``TRINITY_HOME`` holds the ledger, the artifact store and the Dagster instance.
+
+The ledger may lie elsewhere, on a PostgreSQL server that several machines share: ``TRINITY_LEDGER_URL`` names it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 HOME_VARIABLE = "TRINITY_HOME"
+LEDGER_VARIABLE = "TRINITY_LEDGER_URL"
 DAGSTER_HOME_VARIABLE = "DAGSTER_HOME"
 INSTANCE_CONFIG = Path(__file__).parents[1] / "dagster.yaml"
 
@@ -24,8 +28,8 @@ def store_url(home: Path) -> str:
 
 
 def ledger_url(home: Path) -> str:
-    """The SQLAlchemy URL of the ledger inside ``home``."""
-    return f"sqlite:///{home / 'ledger.sqlite'}"
+    """The SQLAlchemy URL in ``TRINITY_LEDGER_URL``, password and all, else that of the SQLite file in ``home``."""
+    return os.environ.get(LEDGER_VARIABLE, "").strip() or f"sqlite:///{home / 'ledger.sqlite'}"
 
 
 def checkpoints_directory(home: Path) -> Path:

@@ -2,12 +2,13 @@
 
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from trinity_assets_tests.needed import missing, needed_sandbox
+from trinity_assets_tests.postgres_server import URL_VARIABLE, PostgresServer, binaries, schema_of_its_own, unavailable
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -40,3 +41,39 @@ def reasoning_gym() -> None:
     """For tests that generate tasks or score them: the extra `procedural`."""
     if importlib.util.find_spec("reasoning_gym") is None:
         missing("reasoning-gym is not installed; pip install 'trinity-assets[procedural]'")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server: the one that is named, else one of this session's own."""
+    if named := os.environ.get(URL_VARIABLE):
+        yield named
+        return
+    programs = binaries()
+    if programs is None:
+        unavailable()
+        return
+    with PostgresServer(programs) as server:
+        yield server.url
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests of a module with ``ON_BOTH_DATABASES = True`` that use the ledger run on SQLite and on PostgreSQL."""
+    if getattr(metafunc.module, "ON_BOTH_DATABASES", False) and "ledger_url" in metafunc.fixturenames:
+        metafunc.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> str:
+    """Which kind of database ``ledger_url`` is on."""
+    return str(getattr(request, "param", "sqlite"))
+
+
+@pytest.fixture
+def ledger_url(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a ledger that does not exist yet."""
+    if database == "sqlite":
+        yield f"sqlite:///{tmp_path / 'paid' / 'ledger.sqlite'}"
+        return
+    with schema_of_its_own(request.getfixturevalue("postgres_url")) as url:
+        yield url

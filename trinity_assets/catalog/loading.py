@@ -92,7 +92,9 @@ class _Loader:
             entries = data.get(section)
             if not isinstance(entries, dict) or not entries:
                 nothing = entries is None or entries == {}
-                if not document.faults and not (nothing and section in OPTIONAL):
+                if nothing and section in OPTIONAL and not document.faults:
+                    self._declared[section] = set()
+                elif not document.faults:
                     self._fault(file, (section,), "missing; expected a mapping of names to entries")
                 entries = {}
             else:

@@ -1,8 +1,8 @@
 """Pools: how many steps may ask one provider at once, whatever run they belong to.
 
 A pool counts steps, not requests. The limits on requests are kept inside a step, so one step at a time keeps them for
-the whole provider, and two runs of the same cell never pay for the same question twice. An embedded model is free, and
-as many steps may serve it as there are cores.
+the whole provider. An embedded model is free, and as many steps may serve it as there are cores. That two runs of the
+same cell pay for a question once is not the pools' business but the ledger's (``workers/claims``).
 """
 
 from __future__ import annotations

@@ -25,15 +25,18 @@ class StoreResource(dg.ConfigurableResource):
 
 
 class LedgerResource(dg.ConfigurableResource):
-    """The ledger at a SQLAlchemy URL."""
+    """The ledger that ``TRINITY_LEDGER_URL`` names, else the one in ``home``.
 
-    url: str
+    Dagster shows and stores the configuration of a resource: a URL, which may hold a password, is not in it.
+    """
+
+    home: str
 
     def open(self) -> Ledger:
         """The ledger itself; its tables are made where they are missing."""
         from trinity_assets.workers.ledger import Ledger
 
-        return Ledger(self.url)
+        return Ledger(ledger_url(Path(self.home)))
 
 
 class CheckpointsResource(dg.ConfigurableResource):
@@ -51,6 +54,6 @@ def default_resources() -> dict[str, dg.ConfigurableResource]:
     home = trinity_home()
     return {
         "store": StoreResource(url=store_url(home)),
-        "ledger": LedgerResource(url=ledger_url(home)),
+        "ledger": LedgerResource(home=str(home)),
         "checkpoints": CheckpointsResource(directory=str(checkpoints_directory(home))),
     }

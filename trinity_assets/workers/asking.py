@@ -2,19 +2,20 @@
 
 The first question goes alone, so that a bad key or a wrong URL costs one call and not one per slot. A fatal outcome,
 a provider that stays down, one that asks for a long rest, or an error ends the asking: no call starts after it, those
-under way finish and are kept.
+under way finish and are kept. What another process is asking is not asked here: its answer is waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trinity_assets.progress import Progress
+from trinity_assets.workers.claiming import Questions
+from trinity_assets.workers.claims import Lease
 from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import Endpoint
 from trinity_assets.workers.ledger import Call, Entry, Ledger
@@ -48,13 +49,14 @@ class Cell:
 
 @dataclass
 class Tally:
-    """What the asking came to: calls made, what they are known to cost, and by request digest what failed."""
+    """What the asking came to: calls made, what they are known to cost, and which requests settled or failed."""
 
     calls: int = 0
     cost_usd: float = 0.0
     cost_unknown: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    settled: set[str] = field(default_factory=set)
     failed: dict[str, Outcome] = field(default_factory=dict)
     stopped: str | None = None
 
@@ -73,6 +75,10 @@ class _AskingEndedError(Exception):
     """The asking has ended while this question waited; it was not asked (again)."""
 
 
+class _ClaimLostError(Exception):
+    """Another process may be asking this question by now; it was not asked (again)."""
+
+
 async def ask_missing(
     cell: Cell,
     requests: Sequence[AnswerRequest],
@@ -81,15 +87,23 @@ async def ask_missing(
     *,
     retry: RetryPolicy,
     give_up_after: int = GIVE_UP_AFTER,
+    lease: Lease | None = None,
 ) -> Tally:
     """Ask every one of ``requests`` and keep each outcome in ``ledger`` the moment it arrives.
 
+    What another process is asking is waited for: until it has settled, or has become this process's to ask.
+
     Raises:
-        LedgerError: an outcome could not be kept; nothing more is asked.
+        LedgerError: an outcome could not be kept, or a question not be claimed; nothing more is asked.
         ProviderError: the endpoint could not prepare a call; nothing more is asked.
     """
-    async with LedgerWriter(ledger) as writer, WorkerClient(cell.worker, endpoint) as client:
-        asking = _Asking(cell, requests, endpoint, client, writer, retry, give_up_after)
+    # The order of leaving matters: claims are given up once the writer has committed what came in.
+    async with (
+        Questions(cell.label, requests, ledger.claims(lease)) as questions,
+        LedgerWriter(ledger) as writer,
+        WorkerClient(cell.worker, endpoint) as client,
+    ):
+        asking = _Asking(cell, len(requests), questions, endpoint, client, writer, retry, give_up_after)
         return await asking.run()
 
 
@@ -97,7 +111,8 @@ class _Asking:
     def __init__(
         self,
         cell: Cell,
-        requests: Sequence[AnswerRequest],
+        total: int,
+        questions: Questions,
         endpoint: Endpoint,
         client: WorkerClient,
         writer: LedgerWriter,
@@ -105,15 +120,16 @@ class _Asking:
         give_up_after: int,
     ) -> None:
         self._cell = cell
-        self._waiting = iter(requests)
-        self._concurrency = min(endpoint.limits.concurrency, len(requests))
+        self._questions = questions
+        self._concurrency = min(endpoint.limits.concurrency, total)
         self._client = client
         self._writer = writer
         self._retry = retry
         self._give_up_after = give_up_after
         self._pacer = Pacer(endpoint.limits, sleep=self._sleep)
-        self._progress = Progress(logger, cell.label, len(requests), "answers")
+        self._progress = Progress(logger, cell.label, total, "answers")
         self._stop = asyncio.Event()
+        self._elsewhere = 0
         self._unanswered_in_a_row = 0
         self._error: Exception | None = None
         self._tally = Tally()
@@ -128,34 +144,44 @@ class _Asking:
         return self._tally
 
     async def _take_turns(self, most: int | None = None) -> None:
-        for request in itertools.islice(self._until_stopped(), most):
+        taken = 0
+        while not self._stop.is_set() and (most is None or taken < most):
+            taken += 1
             try:
+                request = await self._next()
+                if request is None:
+                    return
                 await self._settle(request)
+            except _AskingEndedError:
+                return
             except Exception as error:  # raised again once the calls under way, which are paid for, have been kept
                 self._error = self._error or error
                 self._end(f"{type(error).__name__}: {error}")
 
-    def _until_stopped(self) -> Iterator[AnswerRequest]:
-        while not self._stop.is_set():
-            request = next(self._waiting, None)
-            if request is None:
-                return
-            yield request
+    async def _next(self) -> AnswerRequest | None:
+        request = await self._questions.next(self._sleep)
+        if elsewhere := self._questions.settled_elsewhere - self._elsewhere:
+            self._elsewhere += elsewhere
+            self._progress.advance(elsewhere)
+        return request
 
     async def _settle(self, request: AnswerRequest) -> None:
         """Ask one question until it is settled, or failed for this run, and judge the provider by it."""
         try:
             outcome = await self._ask(request)
-        except _AskingEndedError:
+        except _ClaimLostError:
+            self._questions.lost(request)
             return
         if outcome.status.settled:
             self._unanswered_in_a_row = 0
+            self._tally.settled.add(request.digest)
             self._tally.failed.pop(request.digest, None)
             self._progress.advance(cost_usd=outcome.cost_usd)
             return
         self._unanswered_in_a_row += 1
         if self._stop.is_set():
             return
+        await self._questions.release(request)
         logger.warning("%s: task %s is unanswered: %s", self._cell.label, request.task_id, _reason(outcome))
         if outcome.status is Status.FAILED_FATAL:
             self._end(_reason(outcome))
@@ -174,6 +200,9 @@ class _Asking:
             reservation = await self._pacer.turn(tokens)
             if self._stop.is_set():
                 raise _AskingEndedError
+            if not self._questions.holds(request):
+                self._pacer.settle(reservation, 0)
+                raise _ClaimLostError
             outcome = await self._client.call(request.messages)
             self._pacer.settle(reservation, _used(outcome))
             await self._writer.write(Entry(self._call(request, attempt, outcome), outcome.text))
@@ -222,6 +251,7 @@ class _Asking:
             latency_s=outcome.latency_s,
             error_class=outcome.error_class,
             error=outcome.error,
+            price_version=outcome.price_version,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import importlib.metadata
 import time
 from typing import Any, Self
 
@@ -69,13 +70,19 @@ def priced(outcome: Outcome, price: Price | None, provider_cost_usd: float | Non
     inputs, outputs = outcome.input_tokens, outcome.output_tokens
     counted = inputs is not None and outputs is not None
     if price is not None and price.input_per_mtok == price.output_per_mtok == 0:
-        return dataclasses.replace(outcome, cost_usd=0.0, cost_source="price")
+        return _costing(outcome, 0.0, "price", price.version)
     if price is not None and inputs is not None and outputs is not None:
         cost = (inputs * price.input_per_mtok + outputs * price.output_per_mtok) / TOKENS_PER_MTOK
-        return dataclasses.replace(outcome, cost_usd=cost, cost_source="price")
+        return _costing(outcome, cost, "price", price.version)
     if price is None and counted and provider_cost_usd is not None:
-        return dataclasses.replace(outcome, cost_usd=float(provider_cost_usd), cost_source="provider")
+        return _costing(
+            outcome, float(provider_cost_usd), "provider", f"litellm {importlib.metadata.version('litellm')}"
+        )
     return outcome
+
+
+def _costing(outcome: Outcome, cost_usd: float, source: str, version: str) -> Outcome:
+    return dataclasses.replace(outcome, cost_usd=cost_usd, cost_source=source, price_version=version)
 
 
 def _arguments(worker: WorkerSpec, endpoint: Endpoint) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from trinity_assets.errors import IncompleteCellError
 from trinity_assets.workers.asking import GIVE_UP_AFTER, Cell, Tally, ask_missing
+from trinity_assets.workers.claims import Lease
 from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.provider_errors import ADVICE
@@ -31,10 +32,11 @@ NOT_ASKED = "not_asked"
 class Collection:
     """The answers of one worker on one benchmark, and what this collection did for them.
 
-    ``frame`` holds the settled answers in task order, in the columns of ``ANSWERS_SCHEMA``: ``reused`` of them were in
-    the ledger before, ``new`` were not. ``failures`` counts the missing ones by error class. ``calls``, ``cost_usd``
-    (the known part), ``cost_unknown`` (calls that may have cost something unknown), the tokens and ``seconds`` are this
-    collection's own. ``stopped`` says why the asking ended early and ``last_error`` what the provider said last.
+    ``frame`` holds the settled answers in task order, in the columns of ``ANSWERS_SCHEMA``: ``new`` of them were asked
+    here, ``reused`` were in the ledger before or were asked meanwhile by another process. ``failures`` counts the
+    missing ones by error class. ``calls``, ``cost_usd`` (the known part), ``cost_unknown`` (calls that may have cost
+    something unknown), the tokens and ``seconds`` are this collection's own. ``stopped`` says why the asking ended
+    early and ``last_error`` what the provider said last.
     """
 
     worker: str
@@ -92,11 +94,13 @@ def collect(
     run: str = "",
     retry: RetryPolicy | None = None,
     give_up_after: int = GIVE_UP_AFTER,
+    lease: Lease | None = None,
 ) -> Collection:
     """The answers of ``worker`` to ``prompts`` (task id -> rendered prompt) in ``epoch``.
 
     The ledger is read first: when everything is settled there, no server starts, litellm is not imported and no key
     is needed. Each outcome is committed before it counts; a process killed at any moment loses the calls in flight.
+    What another process is asking at this moment is waited for and not asked twice.
     A failure is no exception here: see :meth:`Collection.require_complete`.
 
     Raises:
@@ -115,19 +119,20 @@ def collect(
         logger.info("%s: %d of %d answers are to be asked", cell.label, len(missing), len(requests))
         with open_endpoint(worker) as endpoint:
             retry = retry or RetryPolicy()
-            asking = ask_missing(cell, missing, endpoint, ledger, retry=retry, give_up_after=give_up_after)
-            tally = asyncio.run(asking)
+            tally = asyncio.run(
+                ask_missing(cell, missing, endpoint, ledger, retry=retry, give_up_after=give_up_after, lease=lease)
+            )
         after = ledger.settled(digests)
     frame = answers_frame((request, after[request.digest]) for request in requests if request.digest in after)
-    reused = sum(request.digest in before for request in requests)
+    new = sum(request.digest in tally.settled for request in requests)
     return Collection(
         worker=worker.name,
         provider=worker.provider.name,
         benchmark=benchmark,
         total=len(requests),
         frame=frame,
-        new=len(frame) - reused,
-        reused=reused,
+        new=new,
+        reused=len(frame) - new,
         failures=_failures([request for request in requests if request.digest not in after], tally),
         by_status=dict(Counter(frame["status"]).most_common()),
         calls=tally.calls,

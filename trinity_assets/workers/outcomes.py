@@ -42,8 +42,9 @@ class Outcome:
 
     ``text`` is what the model wrote, also when it was cut short; tokens are None when the provider did not count
     them; ``cost_usd`` is None when unknown and ``cost_source`` says where it comes from (``price``, ``provider``,
-    ``rejected``: refused before any token was generated). ``error_class`` names why an outcome is not an answer and
-    ``error`` says it in words, without keys. ``retry_after_s`` is what the provider asked for.
+    ``rejected``: refused before any token was generated); ``price_version`` says with which price it was computed.
+    ``error_class`` names why an outcome is not an answer and ``error`` says it in words, without keys.
+    ``retry_after_s`` is what the provider asked for.
 
     Texts are always encodable: half a surrogate pair, which JSON can carry and no database can keep, becomes U+FFFD.
     """
@@ -56,6 +57,7 @@ class Outcome:
     output_tokens: int | None = None
     cost_usd: float | None = None
     cost_source: str | None = None
+    price_version: str | None = None
     latency_s: float | None = None
     error_class: str | None = None
     error: str | None = None

@@ -82,6 +82,11 @@ class Price(Spec):
     input_per_mtok: float = Field(ge=0)
     output_per_mtok: float = Field(ge=0)
 
+    @property
+    def version(self) -> str:
+        """What the ledger calls this price: 12 hex digits of its digest."""
+        return digest(self)[:12]
+
 
 class Limits(Spec):
     """What a provider lets one process do at a time: open requests, requests and tokens per minute."""
@@ -111,10 +116,7 @@ class EmbeddedProvider(Spec):
 
     @property
     def parallel_steps(self) -> int:
-        """How many steps may serve this model at once on this machine: as many as together use its cores.
-
-        Two runs of the same cell may then ask the same question at once, which costs nothing but time.
-        """
+        """How many steps may serve this model at once on this machine: as many as together use its cores."""
         return max(1, (os.cpu_count() or 1) // self.threads)
 
     def identity(self) -> dict[str, str | int]:

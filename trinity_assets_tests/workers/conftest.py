@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,11 +22,6 @@ def server() -> Iterator[ScriptedServer]:
     """Answers with the question in upper case."""
     with ScriptedServer(lambda messages: messages[-1]["content"].upper()) as running:
         yield running
-
-
-@pytest.fixture
-def ledger_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'paid' / 'ledger.sqlite'}"
 
 
 @pytest.fixture

@@ -26,6 +26,9 @@ from trinity_assets.workers.tables import ANSWERS_SCHEMA, answers_data_version
 from trinity_assets_tests import scripted_server as play
 from trinity_assets_tests.scripted_server import ScriptedServer
 from trinity_assets_tests.workers.conftest import KEY, KEY_VARIABLE, MakeWorker, prompts
+from trinity_assets_tests.workers.test_ledger import rows
+
+ON_BOTH_DATABASES = True
 
 
 def test_answers_come_in_task_order_whatever_order_they_arrived_in(
@@ -40,6 +43,21 @@ def test_answers_come_in_task_order_whatever_order_they_arrived_in(
     assert (collection.input_tokens, collection.output_tokens) == (60, 30)
     assert collection.cost_usd == pytest.approx(6 * (10 + 2 * 5) / 1e6) and collection.cost_unknown == 0
     assert collection.require_complete() is collection
+
+
+def test_a_call_says_which_price_made_its_cost(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, ledger_url: str
+) -> None:
+    priced = make_worker("priced", price={"input_per_mtok": 1, "output_per_mtok": 2})
+    dearer = make_worker("dearer", price={"input_per_mtok": 1, "output_per_mtok": 3})
+    for worker in (priced, dearer, make_worker("unpriced")):
+        collect(worker, "bench", prompts(1), ledger)
+    assert priced.price and dearer.price and priced.price.version != dearer.price.version
+    assert rows(ledger_url, "select cost_source, price_version from calls order by id") == [
+        ("price", priced.price.version),
+        ("price", dearer.price.version),
+        (None, None),
+    ]
 
 
 def test_the_frame_fits_the_contracts_columns_with_nulls_for_the_unknown(

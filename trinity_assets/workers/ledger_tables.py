@@ -1,0 +1,89 @@
+"""The ledger's tables as the present schema has them. ``migrations`` says how a database gets there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()
+
+_COUNT = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""A number of tokens, below 2^40; SQLite's integers have any width."""
+
+
+class Words(sa.types.TypeDecorator[str]):
+    """Text that comes back as it was, also with NUL characters, which PostgreSQL does not keep.
+
+    There, and only there, NUL is written as DLE ``@`` and DLE (U+0010, "data link escape") as DLE DLE.
+    """
+
+    impl = sa.String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """What is kept."""
+        if value is not None and dialect.name == "postgresql" and ("\0" in value or "\x10" in value):
+            return value.replace("\x10", "\x10\x10").replace("\0", "\x10@")
+        return value
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """What was given."""
+        if value is not None and dialect.name == "postgresql" and "\x10" in value:
+            return "\x10".join(part.replace("\x10@", "\0") for part in value.split("\x10\x10"))
+        return value
+
+
+def _asked() -> list[sa.Column[Any]]:
+    """The columns of both tables that say who was asked what, and what came back."""
+    return [
+        sa.Column("run", Words, nullable=False),
+        sa.Column("at", sa.Float, nullable=False),
+        sa.Column("provider", Words, nullable=False),
+        sa.Column("worker", Words, nullable=False),
+        sa.Column("benchmark", Words, nullable=False),
+        sa.Column("task_id", Words, nullable=False),
+        sa.Column("sample", sa.Integer, nullable=False),
+        sa.Column("epoch", sa.Integer, nullable=False),
+        sa.Column("status", Words, nullable=False),
+        sa.Column("finish_reason", Words),
+        sa.Column("model_returned", Words),
+        sa.Column("input_tokens", _COUNT),
+        sa.Column("output_tokens", _COUNT),
+        sa.Column("cost_usd", sa.Float),
+        sa.Column("cost_source", Words),
+        sa.Column("latency_s", sa.Float),
+    ]
+
+
+CALLS = sa.Table(
+    "calls",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("request_digest", sa.String(64), nullable=False, index=True),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    *_asked(),
+    sa.Column("error_class", Words),
+    sa.Column("error", Words),
+    sa.Column("price_version", Words),
+    sa.Index("ix_calls_worker_benchmark", "worker", "benchmark"),
+)
+ANSWERS = sa.Table(
+    "answers",
+    METADATA,
+    sa.Column("request_digest", sa.String(64), primary_key=True),
+    *_asked(),
+    sa.Column("text", Words),
+    sa.Index("ix_answers_worker_benchmark", "worker", "benchmark"),
+)
+CLAIMS = sa.Table(
+    "claims",
+    METADATA,
+    sa.Column("request_digest", sa.String(64), primary_key=True),
+    sa.Column("claimant", sa.String, nullable=False, index=True),
+    sa.Column("host", sa.String, nullable=False),
+    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("process_started", sa.Float, nullable=False),
+    sa.Column("place", sa.String),
+    sa.Column("expires_at", sa.Float, nullable=False),
+)

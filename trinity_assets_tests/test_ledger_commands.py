@@ -1,0 +1,289 @@
+"""``trinity-assets ledger``: the numbers that it prints, and the files that it writes and reads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from trinity_assets import cli
+from trinity_assets.spec import digest
+from trinity_assets.workers.ledger import Call, Entry, Ledger
+from trinity_assets.workers.ledger_reports import NO_ROUTER, Cost, costs_by_router
+from trinity_assets.workers.outcomes import Status
+from trinity_assets_tests.postgres_server import PASSWORD
+
+ON_BOTH_DATABASES = True
+
+Run = Callable[..., tuple[int, str, str]]
+
+FIRST = datetime(2026, 3, 1, 23, 59, 30, tzinfo=UTC).timestamp()
+LATER = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC).timestamp()
+SECRET = "sk-live-0123456789abcdef"  # noqa: S105 - what an error text might quote
+
+
+def call(question: str, worker: str, benchmark: str, **changes: Any) -> Call:
+    base = Call(
+        request_digest=digest([question, worker]),
+        attempt=1,
+        run="r1",
+        at=LATER,
+        provider="local",
+        worker=worker,
+        benchmark=benchmark,
+        task_id=question,
+        sample=0,
+        epoch=1,
+        status=Status.ANSWERED,
+        finish_reason="stop",
+        model_returned="m-1",
+        input_tokens=10,
+        output_tokens=5,
+        cost_usd=0.25,
+        cost_source="price",
+        latency_s=0.125,
+        error_class=None,
+        error=None,
+        price_version="0123456789ab",
+    )
+    return replace(base, **changes)
+
+
+UNKNOWN: dict[str, Any] = {"cost_usd": None, "cost_source": None, "price_version": None}
+TIMEOUT = {"status": Status.FAILED_TRANSIENT, "error_class": "timeout", **UNKNOWN}
+
+ENTRIES = [
+    Entry(call("q1", "smollm2_direct", "starter", at=FIRST), "four\0 \U0001f600 \x10@ [red]\n"),
+    Entry(call("q2", "smollm2_direct", "starter", **TIMEOUT, error="slow")),
+    Entry(call("q2", "smollm2_direct", "starter", attempt=2, at=LATER + 1), "five"),
+    Entry(call("q3", "smollm2_direct", "starter", **TIMEOUT, at=LATER + 2, error=f"Bearer {SECRET} was too slow")),
+    Entry(call("q1", "smollm2_terse", "humaneval", cost_usd=0.1 + 0.2, status=Status.TRUNCATED), "def"),
+    Entry(call("q4", "smollm2_terse", "humaneval", **UNKNOWN, status=Status.REFUSED, error_class="refusal")),
+    Entry(call("q1", "retired_worker", "starter", provider="far", cost_usd=1.0), "six"),
+    Entry(
+        call(
+            "q9",
+            "retired_worker",
+            "starter",
+            provider="far",
+            status=Status.FAILED_FATAL,
+            error_class="authentication",
+            error="bad key",
+            cost_usd=0.0,
+            cost_source="rejected",
+            price_version=None,
+        )
+    ),
+]
+
+
+@pytest.fixture
+def kept(ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a ledger with ``ENTRIES``, which is the one that the commands open."""
+    monkeypatch.setenv("TRINITY_LEDGER_URL", ledger_url)
+    with Ledger(ledger_url) as ledger:
+        for entry in ENTRIES:
+            ledger.record_all([entry])
+    return ledger_url
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """``trinity-assets ledger`` with these arguments, in this process: its exit status, its output, its complaint."""
+
+    def start(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["trinity-assets", "ledger", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        assert PASSWORD not in said.out + said.err and SECRET not in said.out + said.err
+        return int(ended.value.code or 0), said.out, said.err
+
+    return start
+
+
+def cells(printed: str) -> list[list[str]]:
+    """The rows of the printed tables."""
+    rows = [[part.strip() for part in line.strip("│").split("│")] for line in printed.splitlines() if "│" in line]
+    return [row for row in rows if row[0]]
+
+
+def test_stats(kept: str, run: Run) -> None:
+    status, said, _ = run("stats")
+    assert status == 0
+    assert cells(said) == [
+        ["retired_worker", "starter", "1", "2", "1", "1 answered", "2026-03-02 12:00Z", "2026-03-02 12:00Z"],
+        ["smollm2_direct", "starter", "2", "4", "2", "2 answered", "2026-03-01 23:59Z", "2026-03-02 12:00Z"],
+        ["smollm2_terse", "humaneval", "2", "2", "0", "1 refused, 1 truncated", "2026-03-02 12:00Z",
+         "2026-03-02 12:00Z"],
+    ]  # fmt: skip
+    assert "5 answers from 8 calls, 0." in said and "since 2026-03-01 23:59Z" in said
+
+
+def test_stats_say_what_is_being_asked(kept: str, run: Run) -> None:
+    with Ledger(kept) as ledger:
+        claims = ledger.claims()
+        claims.claim(["a", "b"])
+        assert "2 questions are being asked at this moment" in run("stats")[1]
+        claims.end()
+    assert "being asked" not in run("stats")[1]
+
+
+def test_failures(kept: str, run: Run) -> None:
+    status, said, _ = run("failures")
+    assert status == 0
+    assert cells(said) == [
+        ["local", "smollm2_direct", "timeout", "2", "1", "2026-03-02 12:00Z", "[redacted] was too slow"],
+        ["far", "retired_worker", "authentication", "1", "1", "2026-03-02 12:00Z", "bad key"],
+    ]
+
+
+def test_cost(kept: str, run: Run) -> None:
+    status, said, _ = run("cost", "--by", "worker")
+    assert status == 0
+    by_worker = [
+        ["retired_worker", "2", "1.000000", "0"],
+        ["smollm2_direct", "4", "0.500000", "2"],
+        ["smollm2_terse", "2", "0.300000", "1"],
+    ]
+    assert cells(said) == by_worker
+    assert cells(run("cost", "--by", "benchmark")[1]) == [
+        ["humaneval", "2", "0.300000", "1"],
+        ["starter", "6", "1.500000", "2"],
+    ]
+    assert cells(run("cost", "--by", "day")[1]) == [
+        ["2026-03-01", "1", "0.250000", "0"],
+        ["2026-03-02", "7", "1.550000", "3"],
+    ]
+    by_router = cells(run("cost", "--by", "router")[1])
+    assert by_router == [["starter", "6", "0.800000", "3"], [NO_ROUTER, "2", "1.000000", "0"]]
+    everything = cells(run("cost")[1])
+    assert len(everything) == 3 + 2 + 2 + 2 and everything[:3] == by_worker
+
+
+def test_what_routers_share_is_shown_for_each_as_shared(kept: str) -> None:
+    direct, terse, retired = (
+        ("smollm2_direct", "starter"),
+        ("smollm2_terse", "humaneval"),
+        ("retired_worker", "starter"),
+    )
+    with Ledger(kept) as ledger:
+        assert costs_by_router(ledger, {"one": [direct, terse], "two": [direct, ("new", "starter")], "idle": []}) == [
+            Cost("one", 6, 0.5 + (0.1 + 0.2), 3, 0.5, 2, ("two",)),
+            Cost("two", 4, 0.5, 2, 0.5, 2, ("one",)),
+            Cost("idle", 0, 0.0, 0),
+            Cost(NO_ROUTER, 2, 1.0, 0),
+        ]
+        three = costs_by_router(ledger, {name: [retired] for name in "abc"})
+    assert [cost.shared_with for cost in three[:3]] == [("b", "c"), ("a", "c"), ("a", "b")]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_what_is_exported_comes_back_as_it_was(
+    kept: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    answers, calls = tmp_path / f"answers.{suffix}", tmp_path / f"calls.{suffix}"
+    status, said, _ = run("export", answers, "--calls", calls)
+    assert status == 0 and f"5 answers: {answers}" in said and f"8 calls: {calls}" in said
+    again = tmp_path / f"again.{suffix}"
+    copy = f"sqlite:///{tmp_path / 'copy.sqlite'}"
+    monkeypatch.setenv("TRINITY_LEDGER_URL", copy)
+    assert run("import", answers, "--calls", calls)[1].splitlines() == [
+        "5 answers imported, 0 were there already",
+        "8 calls imported, 0 were there already",
+    ]
+    assert run("import", answers, "--calls", calls)[1].splitlines() == [
+        "0 answers imported, 5 were there already",
+        "0 calls imported, 8 were there already",
+    ]
+    for kind in (answers, calls):
+        run("export", *([again] if kind == answers else [tmp_path / f"other.{suffix}", "--calls", again]))
+        assert again.read_bytes() == kind.read_bytes()
+    digests = [entry.call.request_digest for entry in ENTRIES]
+    with Ledger(kept) as original, Ledger(copy) as copied:
+        assert copied.settled(digests) == original.settled(digests)
+    assert copied.settled(digests)[digests[0]].text == "four\0 \U0001f600 \x10@ [red]\n"
+
+
+def test_a_parquet_file_has_the_tables_types(kept: str, run: Run, tmp_path: Path) -> None:
+    run("export", tmp_path / "answers.parquet")
+    table = pq.read_table(tmp_path / "answers.parquet")
+    assert [str(table.schema.field(name).type) for name in ("text", "input_tokens", "cost_usd")] == [
+        "string", "int64", "double",
+    ]  # fmt: skip
+    assert table.column("cost_usd").to_pylist().count(None) == 1
+
+
+def test_an_answer_that_is_there_stays(kept: str, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl"
+    run("export", file)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    new = {**rows[0], "request_digest": "f" * 64, "text": "new"}
+    file.write_text("".join(json.dumps(row) + "\n" for row in [*({**row, "text": "other"} for row in rows), new]))
+    assert run("import", file)[1] == "1 answers imported, 5 were there already\n"
+    with Ledger(kept) as ledger:
+        found = ledger.settled([rows[0]["request_digest"], "f" * 64])
+    assert [found[rows[0]["request_digest"]].text, found["f" * 64].text] == [rows[0]["text"], "new"]
+
+
+def test_rows_that_are_no_answers_are_named_and_nothing_is_imported(kept: str, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl"
+    run("export", file)
+    good = {**json.loads(file.read_text().splitlines()[0]), "request_digest": "a" * 64}
+    bad = [
+        "no json",
+        json.dumps({**good, "request_digest": "b" * 63}),
+        json.dumps({**good, "request_digest": "b" * 64, "status": "failed_transient"}),
+        json.dumps({key: value for key, value in good.items() if key != "worker"}),
+        json.dumps({**good, "request_digest": "c" * 64, "cost_usd": "free"}),
+        json.dumps({**good, "request_digest": "d" * 64, "mood": "good"}),
+        json.dumps({**good, "request_digest": "e" * 64, "text": "half \udc00"}),
+        json.dumps(good),
+    ]
+    file.write_text("\n".join([json.dumps(good), *bad]) + "\n")
+    status, _, complaint = run("import", file)
+    assert status == 1 and "8 of 9 rows are no answers; nothing was imported" in complaint
+    named = complaint.splitlines()[1:]
+    expected = ["the row", "request_digest", "a failure is no answer", "worker", "cost_usd", "mood", "text", "as row 1"]
+    assert [line.split(":")[0].strip() for line in named] == [f"row {number}" for number in range(2, 10)]
+    assert all(word in line for word, line in zip(expected, named, strict=True)), complaint
+    with Ledger(kept) as ledger:
+        assert ledger.settled(["a" * 64]) == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "said"), [("answers.csv", "must end in .jsonl or .parquet"), ("nowhere/x.jsonl", "nowhere/x.jsonl")]
+)
+def test_a_file_that_cannot_be_is_said_so(kept: str, run: Run, tmp_path: Path, file: str, said: str) -> None:
+    for command in ("export", "import"):
+        status, _, complaint = run(command, tmp_path / file)
+        assert status == 1 and said in complaint
+
+
+def test_vacuum_gives_room_back_and_loses_nothing(kept: str, run: Run, ledger_url: str) -> None:
+    digests = [entry.call.request_digest for entry in ENTRIES]
+    with Ledger(kept) as ledger:
+        before = ledger.settled(digests)
+        claims = ledger.claims()
+        claims.claim(["a"])
+    status, said, _ = run("vacuum")
+    assert status == 0 and said.count(" MB ") == 2
+    with Ledger(kept) as ledger:
+        assert ledger.settled(digests) == before
+        assert ledger.claims().claim(["a"]).theirs == {"a"}, "a claim that is alive stays"
+
+
+def test_an_empty_ledger_has_nothing_to_say(ledger_url: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRINITY_LEDGER_URL", ledger_url)
+    for command in ("stats", "failures", "cost", "vacuum"):
+        status, said, _ = run(command)
+        nothing = [["starter", "0", "0.000000", "0"]] if command == "cost" else []
+        assert status == 0 and cells(said) == nothing
