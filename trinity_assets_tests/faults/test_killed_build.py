@@ -123,7 +123,7 @@ def test_a_build_that_is_killed_loses_the_calls_in_flight_and_nothing_else(
     server.delay_s = 0.0
     again = start_build(tmp_path / "again.log")
     assert again.wait(180) == 0, (tmp_path / "again.log").read_text()
-    assert "1 earlier runs were killed; what they had settled is kept." in (tmp_path / "again.log").read_text()
+    assert "1 earlier run was killed; what had settled is kept." in (tmp_path / "again.log").read_text()
     asked = times_asked(site)
     twice = {question for question, times in asked.items() if times > 1}
     assert len(asked) == QUESTIONS
