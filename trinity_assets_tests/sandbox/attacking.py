@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -68,20 +69,22 @@ def _tried(tier: Any, program: str, world: dict[str, Any]) -> str:
     except GraderError as error:
         outcome = f"no sandbox: {error}"
     if left := _left_behind():
-        outcome += f"; left running: {left}"
+        time.sleep(1)  # what another tier's attack has just ended may not be gone yet
+        if left := left & _left_behind():
+            outcome += f"; left running: {sorted(left)}"
     return outcome
 
 
-def _left_behind() -> list[str]:
+def _left_behind() -> set[str]:
     """Processes of programs that still run: those that were started with the words that boot a program."""
-    found = []
+    found = set()
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and process.name != str(os.getpid()):
             with contextlib.suppress(OSError):
                 command = (process / "cmdline").read_bytes()
                 status = (process / "stat").read_text().rpartition(")")[2].split()
                 if b"module.serve(channel" in command and status[0] != "Z" and int(status[1]) in (1, os.getpid()):
-                    found.append(process.name)
+                    found.add(process.name)
     return found
 
 
