@@ -95,7 +95,7 @@ def per_second(url: str, writers: int, label: str) -> float:
     for process in processes:
         assert process.stdout and process.stdout.readline()  # noqa: S101 - it has imported everything
     for process in processes:
-        assert process.stdin  # noqa: S101
+        assert process.stdin  # noqa: S101 - it is a pipe
         process.stdin.write("go\n")
         process.stdin.flush()
     spans = [json.loads(process.communicate()[0]) for process in processes]
@@ -112,7 +112,7 @@ def measure(name: str, url: str) -> None:
             written += writers * ANSWERS
     with Ledger(url) as ledger, ledger.database.reading() as connection:
         kept = [
-            connection.execute(sa.text(f"SELECT count(*) FROM {table} WHERE run LIKE '{os.getpid()} %'")).scalar_one()  # noqa: S608
+            connection.execute(sa.text(f"SELECT count(*) FROM {table} WHERE run LIKE '{os.getpid()} %'")).scalar_one()  # noqa: S608 - our own names
             for table in ("answers", "calls")
         ]
     if kept != [written, written]:

@@ -38,7 +38,7 @@ def write_files(directory: Path) -> None:
     """The tasks, and both tables in both formats."""
     import pandas as pd
 
-    draw = random.Random(0)  # noqa: S311
+    draw = random.Random(0)  # noqa: S311 - made-up data, no secret
     words = [f"w{number:x}" for number in range(WORDS)]
     questions = [" ".join([f"What is {number}:", *draw.choices(words, k=40)]) for number in range(ROWS)]
     tasks = pd.DataFrame({"task_id": [f"t{n}" for n in range(ROWS)], "question": questions, "source_row": range(ROWS)})
@@ -82,7 +82,7 @@ def measure(directory: Path, case: str) -> None:
 def measured(directory: Path, case: str) -> tuple[float, ...]:
     """What :func:`measure` prints in a new process."""
     command = [sys.executable, "-m", "bench.bench_recorded", str(directory), case]
-    child = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    child = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own code
     return tuple(json.loads(child.stdout))
 
 
@@ -91,7 +91,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         # Apart, so that what writing took is no part of any peak.
-        subprocess.run([sys.executable, "-m", "bench.bench_recorded", name], check=True)  # noqa: S603
+        subprocess.run([sys.executable, "-m", "bench.bench_recorded", name], check=True)  # noqa: S603 - our own code
         for case in CASES:
             seconds, peak, rows = min(measured(directory, case) for _ in range(ROUNDS))
             print(f"{rows:.0f} {case:42} {seconds:6.2f} s {peak:7.0f} MiB")

@@ -278,7 +278,9 @@ def _print_catalog(catalog: Catalog) -> None:
         if isinstance(worker, WorkerSpec):
             _add_row(workers, worker.name, worker.provider.name, worker.model, worker.prompt_name)
         else:
-            _add_row(workers, worker.name, RECORDED, worker.model, "-")
+            kinds = {True: "scores", False: "completions"}
+            read = [f"{kinds[cell.takes_scores]} on {benchmark}" for benchmark, cell in worker.cells.items()]
+            _add_row(workers, worker.name, RECORDED, worker.model, ", ".join(read))
     benchmarks = _table("benchmark", "source", "limit", "grader", "routers")
     for benchmark in catalog.benchmarks.values():
         snapshot = benchmark.snapshot

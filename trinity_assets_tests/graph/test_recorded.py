@@ -224,8 +224,5 @@ def test_a_recorded_worker_cannot_be_asked(untouched: Site) -> None:
 def test_the_table_of_cells_shows_what_is_recorded(untouched: Site) -> None:
     result = CliRunner().invoke(app, ["catalog", "check", "--catalog", str(untouched.catalog.directory)])
     assert result.exit_code == 0
-    rows = [line.replace("│", " ").split() for line in result.output.splitlines() if "logged" in line]
-    assert [(row[0], row[1], row[2], row[4], row[-2]) for row in rows] == [
-        ("logged", "recorded", "terse-2024", "sums", "recorded"),
-        ("logged", "recorded", "terse-2024", "capitals", "exact"),
-    ]
+    (row,) = [" ".join(line.replace("│", " ").split()) for line in result.output.splitlines() if "logged" in line]
+    assert row == "logged recorded terse-2024 scores on sums, completions on capitals"
