@@ -76,6 +76,7 @@ class Candidate:
         self._ready = False
         self._left_s = float(limits.wall_s)
         self._credited_s = 0.0
+        self._received = bytearray()
         self._socket, theirs = socket.socketpair()
         self._errors, errors = os.pipe()
         os.set_blocking(self._errors, False)
@@ -181,11 +182,10 @@ class Candidate:
         left = memoryview(len(data).to_bytes(4, "big") + data)
         self._socket.setblocking(False)
         while left:
-            self._wait(select.POLLOUT)
             try:
                 left = left[self._socket.send(left) :]
             except BlockingIOError:
-                continue
+                self._wait(select.POLLOUT)
             except OSError:
                 raise self._ended() from None
 
@@ -202,19 +202,20 @@ class Candidate:
         return message
 
     def _receive_bytes(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
+        while len(self._received) < size:
             self._wait(select.POLLIN)
             try:
-                part = self._socket.recv(min(size - len(data), 1 << 20))
+                part = self._socket.recv(1 << 16)
             except BlockingIOError:
                 continue
             except OSError:
                 part = b""
             if not part:
                 raise self._ended()
-            data += part
-        return bytes(data)
+            self._received += part
+        data = bytes(self._received[:size])
+        del self._received[:size]
+        return data
 
     def _wait(self, event: int) -> None:
         """Wait until the socket is ready, while the program has CPU time left and its wall limit is not reached."""

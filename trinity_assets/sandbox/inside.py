@@ -21,8 +21,11 @@ def serve(channel, descriptor: int) -> None:
     """Serve one program on ``channel``, a buffered reader of the socket ``descriptor``, and leave."""
     import os
 
-    def receive():
-        return decode(channel.read(int.from_bytes(channel.read(4), "big")))
+    def receive_bytes():
+        return channel.read(int.from_bytes(channel.read(4), "big"))
+
+    def value_of(data):
+        return decode(data)
 
     def send(reply: tuple, max_bytes: int = 1 << 16) -> None:
         data = encode(reply, max_bytes)
@@ -30,7 +33,7 @@ def serve(channel, descriptor: int) -> None:
         while data:
             data = data[os.write(descriptor, data) :]
 
-    limits = receive()
+    limits = value_of(receive_bytes())
     if limits["processes"] > 1:
         import resource
 
@@ -40,7 +43,7 @@ def serve(channel, descriptor: int) -> None:
         os.dup2(silence, stream)
     os.close(silence)
     send(("ready",))
-    program, name = receive()
+    program, name = value_of(receive_bytes())
     try:
         function = load(program, name)
     except BaseException as error:
@@ -48,8 +51,8 @@ def serve(channel, descriptor: int) -> None:
         return
     send(("loaded", callable(function)))
     while True:
-        arguments, named = receive()
-        before = encode((arguments, named), 1 << 30)
+        before = receive_bytes()
+        arguments, named = value_of(before)
         try:
             result = function(*arguments, **named)
         except BaseException as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from trinity_assets.errors import SandboxError
 from trinity_assets.sandbox.specs import ProgramLimits
@@ -12,8 +14,45 @@ from trinity_assets.sandbox.specs import ProgramLimits
 OPEN_FILES = 64
 
 
-def kernel_limits(limits: ProgramLimits) -> Callable[[], None]:
-    """What a child calls between fork and exec to take on ``limits``.
+@dataclass(frozen=True)
+class KernelLimits:
+    """Limits by the kernel's numbers, and two ways to take them on.
+
+    ``take_on`` is called between fork and exec. ``command`` is the start of a command that takes them on and becomes
+    what follows; empty where the machine has no such program. Started by it, a sandbox needs no Python between fork and
+    exec, and so no copy of this process: that is 2 of the 30 ms that a completion takes.
+    """
+
+    values: Mapping[int, int]
+
+    def take_on(self) -> None:
+        """Limit this process, for good."""
+        for what, value in self.values.items():
+            try:
+                resource.setrlimit(what, (value, value))
+            except (OSError, ValueError):
+                if sys.platform != "darwin":  # which does not know a limited address space
+                    raise
+
+    def command(self) -> list[str]:
+        """``prlimit`` of util-linux with these limits."""
+        prlimit = shutil.which("prlimit")
+        if prlimit is None:
+            return []
+        return [prlimit, *(f"--{_OPTIONS[what]}={value}:{value}" for what, value in self.values.items())]
+
+
+_OPTIONS = {
+    resource.RLIMIT_CPU: "cpu",
+    resource.RLIMIT_AS: "as",
+    resource.RLIMIT_FSIZE: "fsize",
+    resource.RLIMIT_NOFILE: "nofile",
+    resource.RLIMIT_CORE: "core",
+}
+
+
+def kernel_limits(limits: ProgramLimits) -> KernelLimits:
+    """The kernel's limits for a program.
 
     Raises:
         SandboxError: the machine allows this process less than that (``ulimit``): a program that has less than its
@@ -36,13 +75,4 @@ def kernel_limits(limits: ProgramLimits) -> Callable[[], None]:
             )
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     wanted |= {resource.RLIMIT_NOFILE: min(OPEN_FILES, files) if files > 0 else OPEN_FILES, resource.RLIMIT_CORE: 0}
-
-    def limit_this_process() -> None:
-        for what, value in wanted.items():
-            try:
-                resource.setrlimit(what, (value, value))
-            except (OSError, ValueError):
-                if sys.platform != "darwin":  # which does not know a limited address space
-                    raise
-
-    return limit_this_process
+    return KernelLimits(wanted)

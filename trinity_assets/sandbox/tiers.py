@@ -157,16 +157,17 @@ def _popen(
     limits: ProgramLimits,
     confine: Callable[[], None] | None = None,
 ) -> subprocess.Popen[bytes]:
-    limit_this_process = kernel_limits(limits)
+    kernel = kernel_limits(limits)
+    limiting = [] if confine else kernel.command()
 
     def prepare() -> None:
-        limit_this_process()
+        kernel.take_on()
         if confine:
             confine()
 
     try:
         return subprocess.Popen(  # noqa: S603 - starting a given program is what this room is for
-            command,
+            [*limiting, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -175,7 +176,7 @@ def _popen(
             pass_fds=descriptors,
             # A session of its own, so that a signal to the terminal's group does not look like a kill from outside.
             start_new_session=True,
-            preexec_fn=prepare,
+            preexec_fn=None if limiting else prepare,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SandboxError(f"cannot start a process to run a program in: {error}") from error
