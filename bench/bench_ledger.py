@@ -66,7 +66,7 @@ def call(request: AnswerRequest, run: str) -> Call:
 async def write(url: str, run: str) -> None:
     """Claim and settle ``ANSWERS`` questions."""
     requests = [
-        AnswerRequest(str(index), 0, [], hashlib.sha256(f"{run} {index}".encode()).hexdigest())
+        AnswerRequest(str(index), 0, [], {}, hashlib.sha256(f"{run} {index}".encode()).hexdigest())
         for index in range(ANSWERS)
     ]
     with Ledger(url) as ledger:

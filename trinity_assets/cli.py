@@ -138,6 +138,10 @@ def build(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Build the selection even where it is up to date.")
     ] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0, help="USD that this build may cost; default: the catalog's budget, if any."),
+    ] = None,
 ) -> None:
     """Materialize exactly what is missing, unsynced or failed, in order, until nothing is left."""
     from trinity_assets.definitions import build_defs
@@ -146,6 +150,7 @@ def build(
     from trinity_assets.defs.execution import execute_in_processes
     from trinity_assets.defs.instance import open_instance
     from trinity_assets.defs.pools import apply_pool_limits
+    from trinity_assets.defs.runs import build_tags
 
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
@@ -167,8 +172,9 @@ def build(
             print(f"{killed} killed; what had settled is kept.")
         apply_pool_limits(instance, catalog)
         announce = partial(_announce, {state.key for state in waiting})
+        execute = partial(execute_in_processes, tags=build_tags(budget))
         try:
-            result = build_assets(definitions, instance, selected, execute_in_processes, announce, rebuild=rebuild)
+            result = build_assets(definitions, instance, selected, execute, announce, rebuild=rebuild)
         except KeyboardInterrupt:
             print("\nInterrupted. Everything that settled is kept; run the same command again to go on.")
             raise typer.Exit(130) from None

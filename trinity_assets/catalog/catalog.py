@@ -13,6 +13,7 @@ from trinity_assets.benchmarks.specs import SnapshotSpec
 from trinity_assets.grading.specs import GradingSpec
 from trinity_assets.recorded.specs import Worker
 from trinity_assets.routing.specs import RouterTraining
+from trinity_assets.workers.operations import Operations
 from trinity_assets.workers.specs import ProviderSpec
 
 CATALOG_VARIABLE = "TRINITY_CATALOG"
@@ -53,6 +54,7 @@ class Catalog:
     benchmarks: Mapping[str, Benchmark]
     backbones: Mapping[str, BackboneSpec]
     routers: Mapping[str, Router]
+    operations: Operations
 
     @cached_property
     def cells(self) -> list[tuple[Worker, Benchmark]]:

@@ -1,4 +1,4 @@
-"""What a person writes under each section of the five files, and where each section is.
+"""What a person writes under each section of the files, and where each section is.
 
 References are names here (``provider: local``); ``catalog.py`` resolves them into the specs of the packages. Entries
 that need no resolving are those specs themselves.
@@ -17,7 +17,8 @@ from trinity_assets.grading.specs import GraderSpec, Settlement
 from trinity_assets.recorded.specs import RECORDED, RecordedOutcomes
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN, Slug, Spec
-from trinity_assets.workers.specs import Price, PromptStyle, ProviderSpec, Sampling
+from trinity_assets.workers.operations import Budget, Operations, Schedule, SentinelSpec
+from trinity_assets.workers.specs import Price, PromptStyle, ProviderSpec, Sampling, WorkerLimits
 
 
 class WorkerEntry(Spec):
@@ -28,6 +29,10 @@ class WorkerEntry(Spec):
     prompt: Slug
     sampling: Sampling
     price: Price | None = None
+    samples: int = Field(default=1, gt=0)
+    timeout_s: float | None = Field(default=None, gt=0)
+    limits: WorkerLimits = WorkerLimits()
+    budget_usd: float | None = Field(default=None, gt=0)
 
 
 class RecordedWorkerEntry(Spec):
@@ -90,8 +95,11 @@ class RouterEntry(RouterTraining):
 # Entries of these sections are specs that know their own name, which in YAML is the key above them.
 NAMED_BY_KEY = frozenset({"providers", "backbones"})
 
-# What a catalog of recorded workers alone has no use for.
-OPTIONAL = frozenset({"providers", "prompts"})
+# A section that is one entry, not a mapping of names to entries.
+SINGLE = frozenset(Operations.model_fields)
+
+# What a catalog of recorded workers alone has no use for, and what any catalog may do without.
+OPTIONAL = frozenset({"providers", "prompts"}) | SINGLE
 
 FILES: dict[str, dict[str, Any]] = {
     "providers.yaml": {"providers": ProviderSpec},
@@ -99,6 +107,7 @@ FILES: dict[str, dict[str, Any]] = {
     "benchmarks.yaml": {"benchmarks": BenchmarkEntry},
     "backbones.yaml": {"backbones": BackboneSpec},
     "routers.yaml": {"routers": RouterEntry},
+    "operations.yaml": {"budget": Budget, "rebaseline": Schedule, "sentinel": SentinelSpec},
 }
 """File name -> section -> type of each entry."""
 
@@ -114,6 +123,9 @@ def json_schema(file: str) -> dict[str, Any]:
             for named in (schema, *shared.values()):
                 _drop_name(named)
         definitions |= shared
+        if section in SINGLE:
+            sections[section] = schema
+            continue
         names = {"pattern": SLUG_PATTERN, "maxLength": SLUG_MAX_LENGTH}
         sections[section] = {"type": "object", "propertyNames": names, "additionalProperties": schema}
     return {

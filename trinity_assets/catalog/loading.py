@@ -1,4 +1,4 @@
-"""Reading a catalog: five files to one ``Catalog``, or every fault of all of them at once."""
+"""Reading a catalog: its files to one ``Catalog``, or every fault of all of them at once."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from trinity_assets.catalog.entries import (
     FILES,
     NAMED_BY_KEY,
     OPTIONAL,
+    SINGLE,
     BenchmarkEntry,
     RecordedWorkerEntry,
     RouterEntry,
@@ -29,6 +30,7 @@ from trinity_assets.recorded.specs import RECORDED, RecordedWorkerSpec, Worker, 
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import NOT_A_SLUG, SLUG_MAX_LENGTH, SLUG_PATTERN, worded
 from trinity_assets.texts import counted
+from trinity_assets.workers.operations import Operations
 from trinity_assets.workers.specs import WorkerSpec
 
 # Each cell is two assets; Dagster's lineage view and its automation tick stay usable up to about 330 assets.
@@ -90,6 +92,9 @@ class _Loader:
             self._fault(file, (str(unknown),), f"unknown section; allowed: {_names(sections)}")
         for section, entry_type in sections.items():
             entries = data.get(section)
+            if section in SINGLE:
+                self._entries[section] = self._single(file, section, entries, entry_type)
+                continue
             if not isinstance(entries, dict) or not entries:
                 nothing = entries is None or entries == {}
                 if nothing and section in OPTIONAL and not document.faults:
@@ -100,6 +105,17 @@ class _Loader:
             else:
                 self._declared[section] = {str(name) for name in entries}
             self._entries[section] = self._validated(file, section, entries, entry_type)
+
+    def _single(self, file: str, section: str, entry: Any, entry_type: Any) -> dict[str, Any]:
+        """The section that is one entry, under its own name; nothing where it is not written."""
+        if entry is None:
+            return {}
+        try:
+            return {section: TypeAdapter(entry_type).validate_python(entry)}
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                self._fault(file, (section, *_written_path(detail["loc"], entry)), worded(detail, entry_type))
+            return {}
 
     def _validated(self, file: str, section: str, entries: dict[Any, Any], entry_type: Any) -> dict[str, Any]:
         valid: dict[str, Any] = {}
@@ -214,7 +230,10 @@ class _Loader:
             )
             for name, entry in entries["routers"].items()
         }
-        catalog = Catalog(self._directory, entries["providers"], workers, benchmarks, entries["backbones"], routers)
+        operations = Operations(**{name: value for section in SINGLE for name, value in entries[section].items()})
+        catalog = Catalog(
+            self._directory, entries["providers"], workers, benchmarks, entries["backbones"], routers, operations
+        )
         self._check_graded(catalog)
         if len(catalog.cells) > MAX_CELLS:
             problem = (
@@ -239,6 +258,10 @@ class _Loader:
             prompt=self._entries["prompts"][entry.prompt],
             sampling=entry.sampling,
             price=entry.price,
+            samples=entry.samples,
+            timeout_s=entry.timeout_s,
+            limits=entry.limits,
+            budget_usd=entry.budget_usd,
         )
 
     def _fault(self, file: str, path: FieldPath, problem: str) -> None:

@@ -11,8 +11,10 @@ from trinity_assets.defs.pools import provider_pool
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.recorded_answers import recorded_answers
 from trinity_assets.defs.resources import LedgerResource, StoreResource
+from trinity_assets.defs.runs import paying_run, run_budget_usd
 from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
 from trinity_assets.spec import digest
+from trinity_assets.workers.operations import Operations
 from trinity_assets.workers.specs import WorkerSpec
 
 
@@ -21,7 +23,7 @@ def answers_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     return [
         recorded_answers(worker, benchmark, catalog.directory)
         if isinstance(worker, RecordedWorkerSpec)
-        else _answers(worker, benchmark)
+        else _answers(worker, benchmark, catalog.operations)
         for worker, benchmark in catalog.cells
     ]
 
@@ -33,7 +35,7 @@ def answers_identity(worker: Worker, benchmark: Benchmark) -> dict[str, Any]:
     return worker.answer_identity() | {"benchmark_prompt": benchmark.snapshot.prompt}
 
 
-def _answers(worker: WorkerSpec, benchmark: Benchmark) -> dg.AssetsDefinition:
+def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -> dg.AssetsDefinition:
     key = keys.answers(worker.name, benchmark.name)
     identity = answers_identity(worker, benchmark)
 
@@ -66,7 +68,15 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark) -> dg.AssetsDefinition:
             tasks = read_table(artifacts, "tasks", upstream.sha256(keys.tasks(benchmark.name)))
             prompts = rendered_prompts(benchmark.snapshot, tasks.frame)
             with ledger.open() as opened:
-                collection = collect(worker, benchmark.name, prompts, opened, run=context.run.run_id)
+                collection = collect(
+                    worker,
+                    benchmark.name,
+                    prompts,
+                    opened,
+                    run=paying_run(context.run),
+                    run_budget_usd=run_budget_usd(context.run, operations),
+                    settle_timeouts=benchmark.grading.settlement.settles_timeouts,
+                )
             collection.require_complete()
             artifact = write_table(artifacts, "answers", collection.frame, ANSWERS_SCHEMA, identity, upstream.inputs)
         counts = {f"status_{status}": count for status, count in collection.by_status.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
@@ -30,8 +30,10 @@ def executor(catalog: Catalog) -> dg.ExecutorDefinition:
     )
 
 
-def execute_in_processes(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> set[dg.AssetKey]:
-    """Run the steps of ``keys`` as one Dagster run and return the assets that were materialized.
+def execute_in_processes(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey], *, tags: Mapping[str, str]
+) -> set[dg.AssetKey]:
+    """Run the steps of ``keys`` as one Dagster run with ``tags`` and return the assets that were materialized.
 
     Raises:
         KeyboardInterrupt: the run was interrupted, which Dagster records as its failure.
@@ -42,7 +44,7 @@ def execute_in_processes(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKe
         dg.reconstructable(everything_job),
         instance,
         run_config={"loggers": {"console": {"config": {}}}},
-        tags={PROCESS_TAG: process_tag()},
+        tags={PROCESS_TAG: process_tag(), **tags},
         asset_selection=list(keys),
     ) as result:
         ends = [event for event in result.all_events if event.event_type in _ENDS]

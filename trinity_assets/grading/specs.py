@@ -92,6 +92,15 @@ class Settlement(Spec):
     truncated: Settled = "unsolved"
     refused: Settled = "unsolved"
     context_exceeded: Settled = "unsolved"
+    timed_out: Settled = Field(
+        default="missing",
+        description="Tasks that ran into the worker's time limit whenever two runs asked; missing: asked again.",
+    )
+
+    @property
+    def settles_timeouts(self) -> bool:
+        """Whether a task that always runs into the worker's time limit is settled, rather than asked again."""
+        return self.timed_out == "unsolved"
 
     def score(self, status: str) -> float | None:
         """The score of a settled status other than ``answered``; None is missing."""

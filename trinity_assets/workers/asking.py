@@ -252,6 +252,7 @@ class _Asking:
             error_class=outcome.error_class,
             error=outcome.error,
             price_version=outcome.price_version,
+            fingerprint=outcome.fingerprint,
         )
 
 

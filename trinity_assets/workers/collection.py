@@ -92,6 +92,8 @@ def collect(
     *,
     epoch: int = 1,
     run: str = "",
+    run_budget_usd: float | None = None,
+    settle_timeouts: bool = False,
     retry: RetryPolicy | None = None,
     give_up_after: int = GIVE_UP_AFTER,
     lease: Lease | None = None,

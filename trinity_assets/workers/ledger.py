@@ -28,7 +28,8 @@ _ANSWER_COLUMNS = tuple(column.name for column in ANSWERS.columns)
 
 @dataclass(frozen=True)
 class Call:
-    """One HTTP request. ``at`` is its end in seconds since 1970 (UTC); ``attempt`` counts from 1 within one asking.
+    """One HTTP request. ``at`` is its end in seconds since 1970 (UTC); ``attempt`` counts from 1 within one asking, and
+    is 0 for a probe: a call that asks no task, but whether the provider answers at all.
 
     ``price_version`` says which price made ``cost_usd``: the worker's own (``Price.version``), or the litellm that knew
     one.
@@ -55,6 +56,8 @@ class Call:
     error_class: str | None
     error: str | None
     price_version: str | None = None
+    fingerprint: str | None = None
+    reserved_usd: float | None = None
 
     def row(self) -> dict[str, Any]:
         """The row of ``calls``."""
@@ -75,6 +78,7 @@ class SettledAnswer:
     output_tokens: int | None
     cost_usd: float | None
     latency_s: float | None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,8 @@ class Entry:
     text: str | None = None
 
     def answer_row(self) -> dict[str, Any] | None:
-        """The row of ``answers``, or None for a failure: a failure is never an answer."""
-        if self.call.status not in SETTLED:
+        """The row of ``answers``; None for a failure, which is never an answer, and for a probe, which asks nothing."""
+        if self.call.status not in SETTLED or self.call.attempt == 0:
             return None
         row = self.call.row() | {"text": self.text}
         return {name: row[name] for name in _ANSWER_COLUMNS}

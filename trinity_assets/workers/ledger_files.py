@@ -60,6 +60,7 @@ class _AskedRow(Spec):
     cost_usd: Amount | None
     cost_source: str | None
     latency_s: Amount | None
+    fingerprint: str | None = None
 
     @field_validator("*")
     @classmethod
@@ -85,6 +86,7 @@ class _CallRow(_AskedRow):
     error_class: str | None
     error: str | None
     price_version: str | None
+    reserved_usd: Amount | None = None
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def _asked() -> list[sa.Column[Any]]:
         sa.Column("status", Words, nullable=False),
         sa.Column("finish_reason", Words),
         sa.Column("model_returned", Words),
+        sa.Column("fingerprint", Words),
         sa.Column("input_tokens", _COUNT),
         sa.Column("output_tokens", _COUNT),
         sa.Column("cost_usd", sa.Float),
@@ -66,8 +67,12 @@ CALLS = sa.Table(
     sa.Column("error_class", Words),
     sa.Column("error", Words),
     sa.Column("price_version", Words),
+    sa.Column("reserved_usd", sa.Float),
     sa.Index("ix_calls_worker_benchmark", "worker", "benchmark"),
+    sa.Index("ix_calls_run", "run"),
 )
+"""``reserved_usd`` is what the call could have cost at most: what a budget counts where the cost is unknown."""
+
 ANSWERS = sa.Table(
     "answers",
     METADATA,
@@ -87,3 +92,62 @@ CLAIMS = sa.Table(
     sa.Column("place", sa.String),
     sa.Column("expires_at", sa.Float, nullable=False),
 )
+TURNS = sa.Table(
+    "turns",
+    METADATA,
+    sa.Column("turn", sa.String, primary_key=True),
+    sa.Column("claimant", sa.String, nullable=False, index=True),
+    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("process_started", sa.Float, nullable=False),
+    sa.Column("place", sa.String),
+    sa.Column("provider_scope", sa.String, nullable=False, index=True),
+    sa.Column("worker_scope", sa.String, nullable=False),
+    sa.Column("started_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float),
+    sa.Column("tokens", _COUNT, nullable=False),
+    sa.Column("reserved_usd", sa.Float),
+    sa.Column("request_digest", sa.String(64), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("run", Words, nullable=False),
+    sa.Column("provider", Words, nullable=False),
+    sa.Column("worker", Words, nullable=False),
+    sa.Column("benchmark", Words, nullable=False),
+    sa.Column("task_id", Words, nullable=False),
+    sa.Column("sample", sa.Integer, nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+)
+"""Calls under way, and those that ended within the last minute: what the limits of every process count.
+
+``ended_at`` null is a call under way. One whose process died becomes a row of ``calls``: it may have cost something.
+"""
+
+SCOPES = sa.Table(
+    "scopes",
+    METADATA,
+    sa.Column("scope", sa.String, primary_key=True),
+    sa.Column("next_at", sa.Float, nullable=False),
+    sa.Column("touched_at", sa.Float, nullable=False),
+    sa.Column("level", sa.Float),
+    sa.Column("halved_at", sa.Float, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("opened_at", sa.Float),
+    sa.Column("probes_failed", sa.Integer, nullable=False),
+    sa.Column("last_error", Words),
+)
+"""What is known of a provider or a worker that is being asked.
+
+When its next call may start, how many may be under way, how many failed in a row. Times are seconds since 1970.
+"""
+
+EPOCHS = sa.Table(
+    "epochs",
+    METADATA,
+    sa.Column("worker", Words, primary_key=True),
+    sa.Column("benchmark", Words, primary_key=True),
+    sa.Column("epoch", sa.Integer, primary_key=True),
+    sa.Column("opened_at", sa.Float, nullable=False),
+    sa.Column("opened_by", Words, nullable=False),
+    sa.Column("completed_at", sa.Float),
+)
+"""Generations of a cell's answers after the first: who opened one, and when its last answer settled."""

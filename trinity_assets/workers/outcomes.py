@@ -23,6 +23,7 @@ class Status(StrEnum):
     TRUNCATED = "truncated"
     REFUSED = "refused"
     CONTEXT_EXCEEDED = "context_exceeded"
+    TIMED_OUT = "timed_out"
     FAILED_TRANSIENT = "failed_transient"
     FAILED_FATAL = "failed_fatal"
 
@@ -40,7 +41,8 @@ SETTLED = frozenset(Status) - FAILURES
 class Outcome:
     """The result of one call.
 
-    ``text`` is what the model wrote, also when it was cut short; tokens are None when the provider did not count
+    ``text`` is what the model wrote, also when it was cut short; ``model_returned`` and ``fingerprint`` are what the
+    provider says that it ran; tokens are None when the provider did not count
     them; ``cost_usd`` is None when unknown and ``cost_source`` says where it comes from (``price``, ``provider``,
     ``rejected``: refused before any token was generated); ``price_version`` says with which price it was computed.
     ``error_class`` names why an outcome is not an answer and ``error`` says it in words, without keys.
@@ -53,6 +55,7 @@ class Outcome:
     text: str | None = None
     finish_reason: str | None = None
     model_returned: str | None = None
+    fingerprint: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
@@ -64,7 +67,7 @@ class Outcome:
     retry_after_s: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("text", "finish_reason", "model_returned", "error"):
+        for name in ("text", "finish_reason", "model_returned", "fingerprint", "error"):
             value = getattr(self, name)
             if isinstance(value, str):
                 object.__setattr__(self, name, encodable(value))
@@ -184,6 +187,7 @@ def classify_response(response: Any, secrets: Iterable[str] = ()) -> Outcome:
     total = getattr(usage, "total_tokens", None)
     seen: dict[str, Any] = {
         "model_returned": getattr(response, "model", None) or None,
+        "fingerprint": _fingerprint(getattr(response, "system_fingerprint", None)),
         "input_tokens": _count(getattr(usage, "prompt_tokens", None)) or None,
         "output_tokens": _count(getattr(usage, "completion_tokens", None)) if _count(total) else None,
     }
@@ -205,6 +209,10 @@ def classify_response(response: Any, secrets: Iterable[str] = ()) -> Outcome:
 def _count(tokens: Any) -> int | None:
     """A number of tokens that a database and a bill can hold; anything else a provider sends counts as not counted."""
     return tokens if isinstance(tokens, int) and 0 <= tokens < 1 << 40 else None
+
+
+def _fingerprint(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _choice(choice: Any) -> _Choice:

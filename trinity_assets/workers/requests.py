@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from trinity_assets.spec import digest
 from trinity_assets.workers.specs import Messages, WorkerSpec
@@ -11,11 +12,15 @@ from trinity_assets.workers.specs import Messages, WorkerSpec
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """One question to one worker. Requests with equal ``digest`` are the same question, whatever task they serve."""
+    """One question to one worker, with the sampling ``parameters`` that are sent.
+
+    Requests with equal ``digest`` are the same question, whatever task they serve.
+    """
 
     task_id: str
     sample: int
     messages: Messages
+    parameters: dict[str, Any]
     digest: str
 
 
@@ -26,13 +31,14 @@ def answer_requests(worker: WorkerSpec, prompts: Mapping[str, str], epoch: int) 
     for task_id, prompt in prompts.items():
         messages = worker.prompt.messages(prompt)
         for sample in range(worker.samples):
+            parameters = worker.sampling.parameters(sample)
             identity = {
                 "provider": provider,
                 "model": worker.model,
                 "messages": messages,
-                "sampling": worker.sampling.parameters(),
+                "sampling": parameters,
                 "sample": sample,
                 "epoch": epoch,
             }
-            requests.append(AnswerRequest(task_id, sample, messages, digest(identity)))
+            requests.append(AnswerRequest(task_id, sample, messages, parameters, digest(identity)))
     return requests

@@ -14,6 +14,9 @@ PLACEHOLDER = "{prompt}"
 MAX_STOP_SEQUENCES = 4
 """What the OpenAI protocol accepts."""
 
+PARALLEL_STEPS = 4
+"""Steps that ask one remote provider at a time; each is a process of some 300 MB that waits for the network."""
+
 Messages = list[dict[str, str]]
 
 
@@ -64,13 +67,17 @@ class Sampling(Spec):
         default={}, description="Parameters of this provider, sent in the body as they are: reasoning switches, top_k."
     )
 
-    def parameters(self) -> dict[str, Any]:
-        """What is sent, and nothing that is not: a field added later with an unset default changes no digest."""
+    def parameters(self, sample: int = 0) -> dict[str, Any]:
+        """What is sent for one sample, and nothing that is not.
+
+        Sample k has the seed ``seed + k``: the same one would give the same text again. A field that is added later
+        with an unset default changes no digest.
+        """
         sent: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         optional = {
             "top_p": self.top_p,
             "stop": list(self.stop) or None,
-            "seed": self.seed,
+            "seed": None if self.seed is None else self.seed + sample,
             "extra": self.extra or None,
         }
         return sent | {name: value for name, value in optional.items() if value is not None}
@@ -89,9 +96,17 @@ class Price(Spec):
 
 
 class Limits(Spec):
-    """What a provider lets one process do at a time: open requests, requests and tokens per minute."""
+    """What a provider lets all processes together do: open requests, requests and tokens per minute."""
 
     concurrency: int = Field(default=8, gt=0)
+    rpm: int | None = Field(default=None, gt=0)
+    tpm: int | None = Field(default=None, gt=0)
+
+
+class WorkerLimits(Spec):
+    """What one worker may do, within its provider's limits; None: as much as those let it."""
+
+    concurrency: int | None = Field(default=None, gt=0)
     rpm: int | None = Field(default=None, gt=0)
     tpm: int | None = Field(default=None, gt=0)
 
@@ -150,8 +165,8 @@ class LiteLLMProvider(Spec):
 
     @property
     def parallel_steps(self) -> int:
-        """How many steps may ask this provider at once: one, which then keeps all of its limits."""
-        return 1
+        """How many steps may ask this provider at once; its limits hold for all of them together (``turns``)."""
+        return PARALLEL_STEPS
 
     def identity(self) -> dict[str, str | int]:
         """What identifies the answers: the name. The URL, the key and the limits may change under it."""
@@ -171,7 +186,9 @@ ProviderSpec = Annotated[EmbeddedProvider | LiteLLMProvider, Field(discriminator
 class WorkerSpec(Spec):
     """One way to ask one language model.
 
-    ``prompt_name`` is what the catalog calls ``prompt``; ``samples`` is how often each task is asked.
+    ``prompt_name`` is what the catalog calls ``prompt``; ``samples`` is how often each task is asked. ``timeout_s``
+    bounds one call as a whole (None: the provider's), and ``budget_usd`` what this worker may cost in one epoch,
+    whichever runs ask; neither is part of its identity, and nor are its ``limits``.
     """
 
     name: Slug
@@ -182,6 +199,9 @@ class WorkerSpec(Spec):
     sampling: Sampling
     price: Price | None = None
     samples: int = Field(default=1, gt=0)
+    timeout_s: float | None = Field(default=None, gt=0)
+    limits: WorkerLimits = WorkerLimits()
+    budget_usd: float | None = Field(default=None, gt=0)
 
     def answer_identity(self) -> dict[str, Any]:
         """Everything an answer depends on; names of styles, prices, limits, URLs and keys are not in it."""

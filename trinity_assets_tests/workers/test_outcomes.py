@@ -255,7 +255,7 @@ def test_a_rejected_call_costs_nothing_and_a_lost_one_an_unknown_amount(
 
 def test_statuses_are_settled_or_failures_and_nothing_else() -> None:
     assert {str(status) for status in SETTLED} == {
-        "answered", "no_answer", "truncated", "refused", "context_exceeded",
+        "answered", "no_answer", "truncated", "refused", "context_exceeded", "timed_out",
     }  # fmt: skip
     assert {str(status) for status in FAILURES} == {"failed_transient", "failed_fatal"}
 

@@ -100,7 +100,7 @@ def test_steps_of_one_embedded_model_use_the_cores_together(monkeypatch: pytest.
     assert EMBEDDED.parallel_steps == 8
     assert EMBEDDED.model_copy(update={"threads": 3}).parallel_steps == 2
     assert EMBEDDED.model_copy(update={"threads": 16}).parallel_steps == 1
-    assert LITELLM.parallel_steps == 1
+    assert LITELLM.parallel_steps == 4
 
 
 def test_requests_are_one_per_task_and_sample_and_differ_by_sample_and_epoch() -> None:

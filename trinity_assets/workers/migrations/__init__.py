@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from trinity_assets.errors import LedgerError
 from trinity_assets.workers.ledger_database import Database
 
-NEWEST = "2"
+NEWEST = "3"
 """The version that this code reads and writes."""
 
 OPENING_TIMEOUT_S = 10.0

@@ -1,0 +1,66 @@
+"""How a catalog's workers are operated: what a run may cost, and when answers are asked again. In no digest."""
+
+from __future__ import annotations
+
+import zoneinfo
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from trinity_assets.spec import Spec
+
+CRON_FIELDS = 5
+
+
+def _five_fields(cron: str) -> str:
+    if len(cron.split()) != CRON_FIELDS:
+        raise ValueError(
+            f"a cron line has five fields (minute hour day month weekday), as in '0 6 * * 1'; not {cron!r}"
+        )
+    return cron
+
+
+def _known_timezone(name: str) -> str:
+    if name not in zoneinfo.available_timezones():
+        raise ValueError(f"there is no time zone {name!r}; give one as in Europe/Berlin")
+    return name
+
+
+Cron = Annotated[str, AfterValidator(_five_fields)]
+"""Five fields; what stands in them is checked where schedules are made."""
+
+Timezone = Annotated[str, AfterValidator(_known_timezone)]
+"""A name of the IANA time zone database."""
+
+
+class Budget(Spec):
+    """``run_usd``: what one build, or one run that is started elsewhere, may cost over all workers, in USD."""
+
+    run_usd: float = Field(gt=0)
+
+
+class Schedule(Spec):
+    """When to act: a cron line, read in ``timezone``."""
+
+    cron: Cron
+    timezone: Timezone = "UTC"
+
+
+class SentinelSpec(Spec):
+    """A worker's sentinel: ``tasks`` of its benchmarks, drawn by ``seed``, are asked ``repeats`` times at each tick.
+
+    Without ``schedule`` it is asked by hand.
+    """
+
+    tasks: int = Field(default=20, gt=0)
+    repeats: int = Field(default=2, ge=2)
+    seed: int = 0
+    schedule: Schedule | None = None
+
+
+class Operations(Spec):
+    """What ``operations.yaml`` declares; every part may be left out."""
+
+    budget: Budget | None = None
+    rebaseline: Schedule | None = None
+    sentinel: SentinelSpec | None = None
