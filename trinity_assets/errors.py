@@ -70,6 +70,10 @@ class MissingKeyError(ProviderError):
     """A provider's key variable is not set."""
 
 
+class BudgetError(TrinityError):
+    """A budget cannot be kept, because nobody knows what a call may cost."""
+
+
 class IncompleteCellError(TrinityError):
     """A cell still has failures: its answers are kept, and a re-run asks only what is missing."""
 

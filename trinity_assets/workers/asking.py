@@ -1,35 +1,44 @@
 """Asking a worker what is missing: concurrent, paced, retried, and written down call by call.
 
 The first question goes alone, so that a bad key or a wrong URL costs one call and not one per slot. A fatal outcome,
-a provider that stays down, one that asks for a long rest, or an error ends the asking: no call starts after it, those
-under way finish and are kept. What another process is asking is not asked here: its answer is waited for.
+a provider that does not answer, one that asks for a long rest, a budget that is used up, or an error ends the asking:
+no call starts after it, those under way finish and are kept. What another process is asking is not asked here: its
+answer is waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trinity_assets.errors import ProviderError
 from trinity_assets.progress import Progress
+from trinity_assets.spec import digest
+from trinity_assets.workers import permits
+from trinity_assets.workers.budgets import Budget
 from trinity_assets.workers.claiming import Questions
 from trinity_assets.workers.claims import Lease
 from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import Endpoint
 from trinity_assets.workers.ledger import Call, Entry, Ledger
 from trinity_assets.workers.outcomes import Outcome, Status
-from trinity_assets.workers.pacing import Pacer, estimated_tokens
+from trinity_assets.workers.pacing import AskingEndedError, Pacer
+from trinity_assets.workers.permits import PROBE, Ended, Pace, Permits, Wish
+from trinity_assets.workers.prices import cost_usd, guessed_tokens
 from trinity_assets.workers.requests import AnswerRequest
 from trinity_assets.workers.retrying import RetryPolicy
-from trinity_assets.workers.specs import WorkerSpec
+from trinity_assets.workers.specs import Messages, Price, WorkerSpec
 from trinity_assets.workers.writer import LedgerWriter
 
 logger = logging.getLogger(__name__)
 
-GIVE_UP_AFTER = 5
-"""Questions in a row that stay unanswered after all their attempts before the provider counts as down."""
+PROBE_MESSAGES: Messages = [{"role": "user", "content": "Reply with OK."}]
+PROBE_TOKENS = 16
+"""What a probe may generate: any outcome but a failure says that the provider answers."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +80,17 @@ class Tally:
         self.output_tokens += outcome.output_tokens or 0
 
 
-class _AskingEndedError(Exception):
-    """The asking has ended while this question waited; it was not asked (again)."""
-
-
 class _ClaimLostError(Exception):
     """Another process may be asking this question by now; it was not asked (again)."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms is asked: the retries, what a call costs at most (``price`` None: unknown), and the budgets."""
+
+    retry: RetryPolicy
+    price: Price | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 async def ask_missing(
@@ -84,9 +98,8 @@ async def ask_missing(
     requests: Sequence[AnswerRequest],
     endpoint: Endpoint,
     ledger: Ledger,
+    terms: Terms,
     *,
-    retry: RetryPolicy,
-    give_up_after: int = GIVE_UP_AFTER,
     lease: Lease | None = None,
 ) -> Tally:
     """Ask every one of ``requests`` and keep each outcome in ``ledger`` the moment it arrives.
@@ -97,14 +110,33 @@ async def ask_missing(
         LedgerError: an outcome could not be kept, or a question not be claimed; nothing more is asked.
         ProviderError: the endpoint could not prepare a call; nothing more is asked.
     """
-    # The order of leaving matters: claims are given up once the writer has committed what came in.
-    async with (
-        Questions(cell.label, requests, ledger.claims(lease)) as questions,
-        LedgerWriter(ledger) as writer,
-        WorkerClient(cell.worker, endpoint) as client,
-    ):
-        asking = _Asking(cell, len(requests), questions, endpoint, client, writer, retry, give_up_after)
-        return await asking.run()
+    claims = ledger.claims(lease)
+    pace = _pace(cell.worker, endpoint, terms.retry, claims.claimant.claimant)
+    given = Permits(ledger.database, pace, terms.budgets, claimant=claims.claimant)
+    try:
+        # The order of leaving matters: claims are given up once the writer has committed what came in.
+        async with (
+            Questions(cell.label, requests, claims) as questions,
+            LedgerWriter(ledger) as writer,
+            WorkerClient(cell.worker, endpoint) as client,
+        ):
+            asking = _Asking(cell, len(requests), questions, client, writer, given, pace, terms)
+            return await asking.run()
+    finally:
+        if endpoint.scope is None:
+            permits.forget(ledger.database, [pace.provider, pace.worker])
+
+
+def _pace(worker: WorkerSpec, endpoint: Endpoint, retry: RetryPolicy, claimant: str) -> Pace:
+    alone = "" if endpoint.scope else f" in {claimant}"
+    return Pace(
+        provider=endpoint.scope or f"provider {worker.provider.name}{alone}",
+        worker=f"worker {worker.name}{alone}",
+        provider_limits=endpoint.limits,
+        worker_limits=worker.limits,
+        timeout_s=endpoint.timeout_s,
+        retry=retry,
+    )
 
 
 class _Asking:
@@ -113,24 +145,24 @@ class _Asking:
         cell: Cell,
         total: int,
         questions: Questions,
-        endpoint: Endpoint,
         client: WorkerClient,
         writer: LedgerWriter,
-        retry: RetryPolicy,
-        give_up_after: int,
+        given: Permits,
+        pace: Pace,
+        terms: Terms,
     ) -> None:
         self._cell = cell
         self._questions = questions
-        self._concurrency = min(endpoint.limits.concurrency, total)
         self._client = client
         self._writer = writer
-        self._retry = retry
-        self._give_up_after = give_up_after
-        self._pacer = Pacer(endpoint.limits, sleep=self._sleep)
+        self._pace = pace
+        self._terms = terms
+        self._concurrency = min(pace.concurrency, total)
+        self._pacer = Pacer(given, self._probe, self._end)
+        self._probing = self._probe_request()
         self._progress = Progress(logger, cell.label, total, "answers")
         self._stop = asyncio.Event()
         self._elsewhere = 0
-        self._unanswered_in_a_row = 0
         self._error: Exception | None = None
         self._tally = Tally()
 
@@ -152,7 +184,7 @@ class _Asking:
                 if request is None:
                     return
                 await self._settle(request)
-            except _AskingEndedError:
+            except AskingEndedError:
                 return
             except Exception as error:  # raised again once the calls under way, which are paid for, have been kept
                 self._error = self._error or error
@@ -166,60 +198,72 @@ class _Asking:
         return request
 
     async def _settle(self, request: AnswerRequest) -> None:
-        """Ask one question until it is settled, or failed for this run, and judge the provider by it."""
+        """Ask one question until it is settled, or failed for this run."""
         try:
             outcome = await self._ask(request)
         except _ClaimLostError:
             self._questions.lost(request)
             return
         if outcome.status.settled:
-            self._unanswered_in_a_row = 0
             self._tally.settled.add(request.digest)
             self._tally.failed.pop(request.digest, None)
             self._progress.advance(cost_usd=outcome.cost_usd)
             return
-        self._unanswered_in_a_row += 1
         if self._stop.is_set():
             return
         await self._questions.release(request)
-        logger.warning("%s: task %s is unanswered: %s", self._cell.label, request.task_id, _reason(outcome))
-        if outcome.status is Status.FAILED_FATAL:
-            self._end(_reason(outcome))
-        elif self._retry.cooling(outcome):
-            self._end(f"the provider asks to wait {outcome.retry_after_s:.0f} s ({outcome.error_class})")
-        elif self._unanswered_in_a_row >= self._give_up_after:
-            self._end(f"{self._unanswered_in_a_row} tasks in a row stayed unanswered, the last: {_reason(outcome)}")
+        logger.warning("%s: task %s is unanswered: %s", self._cell.label, request.task_id, outcome.reason)
+        self._end_if_hopeless(outcome)
 
     async def _ask(self, request: AnswerRequest) -> Outcome:
         """Up to ``attempts`` calls, each kept before the next; the last outcome."""
         started = time.monotonic()
-        tokens = estimated_tokens(request.messages, self._cell.worker.sampling.max_tokens)
         attempt = 0
         while True:
             attempt += 1
-            reservation = await self._pacer.turn(tokens)
-            if self._stop.is_set():
-                raise _AskingEndedError
-            if not self._questions.holds(request):
-                self._pacer.settle(reservation, 0)
-                raise _ClaimLostError
-            outcome = await self._client.call(request.messages)
-            self._pacer.settle(reservation, _used(outcome))
-            await self._writer.write(Entry(self._call(request, attempt, outcome), outcome.text))
-            self._tally.add(outcome)
+            wish = self._wish(request, attempt)
+            permit = await self._pacer.permit(wish, self._wish(self._probing, PROBE))
+            if self._stop.is_set() or not self._questions.holds(request):
+                await self._pacer.give_back(permit)
+                raise AskingEndedError if self._stop.is_set() else _ClaimLostError
+            outcome = await self._call(request, wish, permit)
             if not outcome.status.settled:
                 self._tally.failed[request.digest] = outcome
-            if outcome.retry_after_s:
-                self._pacer.pause(outcome.retry_after_s)
-            wait = self._retry.wait_s(outcome, attempt, time.monotonic() - started)
+            wait = self._terms.retry.wait_s(outcome, attempt, time.monotonic() - started)
             if wait is None:
                 return outcome
             await self._sleep(wait)
+
+    async def _probe(self, permit: str) -> None:
+        """See whether the provider answers at all; what it says is kept as a call, and is nobody's answer."""
+        outcome = await self._call(self._probing, self._wish(self._probing, PROBE), permit)
+        logger.info("%s: %s", self._cell.label, f"probed {self._pace.provider}: {outcome.error_class or 'it answers'}")
+        self._end_if_hopeless(outcome)
+
+    async def _call(self, request: AnswerRequest, wish: Wish, permit: str) -> Outcome:
+        """Make the call of a permit and keep what came of it."""
+        try:
+            outcome = await self._client.call(request.messages, request.parameters)
+        except ProviderError:  # raised before any request is made
+            await self._pacer.give_back(permit)
+            raise
+        ended = Ended(permit, self._pace, outcome, _used(outcome))
+        await self._writer.write(Entry(_call_row(wish, outcome), outcome.text, ended))
+        self._pacer.news()
+        self._tally.add(outcome)
+        return outcome
+
+    def _end_if_hopeless(self, outcome: Outcome) -> None:
+        if outcome.status is Status.FAILED_FATAL:
+            self._end(outcome.reason)
+        elif self._terms.retry.cooling(outcome):
+            self._end(f"the provider asks to wait {outcome.retry_after_s:.0f} s ({outcome.error_class})")
 
     def _end(self, reason: str) -> None:
         if not self._stop.is_set():
             self._tally.stopped = reason
             self._stop.set()
+            self._pacer.end()
             logger.error("%s: stopped: %s", self._cell.label, reason)
 
     async def _sleep(self, seconds: float) -> None:
@@ -227,40 +271,55 @@ class _Asking:
             await asyncio.wait_for(self._stop.wait(), seconds)
         except TimeoutError:
             return
-        raise _AskingEndedError
+        raise AskingEndedError
 
-    def _call(self, request: AnswerRequest, attempt: int, outcome: Outcome) -> Call:
-        return Call(
+    def _wish(self, request: AnswerRequest, attempt: int) -> Wish:
+        inputs, outputs = guessed_tokens(request.messages), int(request.parameters["max_tokens"])
+        price = self._terms.price
+        return Wish(
             request_digest=request.digest,
             attempt=attempt,
             run=self._cell.run,
-            at=time.time(),
             provider=self._cell.worker.provider.name,
             worker=self._cell.worker.name,
             benchmark=self._cell.benchmark,
             task_id=request.task_id,
             sample=request.sample,
             epoch=self._cell.epoch,
-            status=outcome.status,
-            finish_reason=outcome.finish_reason,
-            model_returned=outcome.model_returned,
-            input_tokens=outcome.input_tokens,
-            output_tokens=outcome.output_tokens,
-            cost_usd=outcome.cost_usd,
-            cost_source=outcome.cost_source,
-            latency_s=outcome.latency_s,
-            error_class=outcome.error_class,
-            error=outcome.error,
-            price_version=outcome.price_version,
-            fingerprint=outcome.fingerprint,
+            tokens=inputs + outputs,
+            reserved_usd=None if price is None else cost_usd(price, inputs, outputs),
         )
 
+    def _probe_request(self) -> AnswerRequest:
+        worker = self._cell.worker
+        parameters = worker.sampling.parameters() | {"max_tokens": min(PROBE_TOKENS, worker.sampling.max_tokens)}
+        asked = {"provider": worker.provider.identity(), "model": worker.model, "probe": PROBE_MESSAGES}
+        return AnswerRequest("", 0, PROBE_MESSAGES, parameters, digest(asked))
 
-def _reason(outcome: Outcome) -> str:
-    return f"{outcome.error_class}: {outcome.error}" if outcome.error else str(outcome.error_class)
+
+def _call_row(wish: Wish, outcome: Outcome) -> Call:
+    asked = dataclasses.asdict(wish)
+    del asked["tokens"]
+    return Call(
+        **asked,
+        at=time.time(),
+        status=outcome.status,
+        finish_reason=outcome.finish_reason,
+        model_returned=outcome.model_returned,
+        fingerprint=outcome.fingerprint,
+        input_tokens=outcome.input_tokens,
+        output_tokens=outcome.output_tokens,
+        cost_usd=outcome.cost_usd,
+        cost_source=outcome.cost_source,
+        latency_s=outcome.latency_s,
+        error_class=outcome.error_class,
+        error=outcome.error,
+        price_version=outcome.price_version,
+    )
 
 
 def _used(outcome: Outcome) -> int | None:
+    """The tokens that a call used; None where nobody said."""
     if outcome.cost_source == "rejected":
         return 0
     if outcome.input_tokens is None or outcome.output_tokens is None:

@@ -6,19 +6,13 @@ falls at once where whoever wants it can see that the process is gone.
 
 from __future__ import annotations
 
-import functools
-import os
-import socket
 import threading
-import uuid
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Self
 
-import psutil
 import sqlalchemy as sa
 
+from trinity_assets.workers.claimants import Claimant
 from trinity_assets.workers.ledger_database import Database
 from trinity_assets.workers.ledger_tables import ANSWERS, CLAIMS
 
@@ -34,31 +28,6 @@ class Lease:
     renew_every_s: float = 10.0
     look_first_s: float = 0.1
     look_every_s: float = 2.0
-
-
-@dataclass(frozen=True)
-class Claimant:
-    """One asking in one process.
-
-    ``place`` is where ``pid`` means something: this boot of this machine's kernel, and the process's own space of
-    process ids; None where the system does not say. ``process_started`` is in clock ticks since boot where there is a
-    place, else in seconds since 1970.
-    """
-
-    claimant: str
-    host: str
-    pid: int
-    process_started: float
-    place: str | None
-
-    @classmethod
-    def new(cls) -> Self:
-        """A claimant in this process, unlike every other."""
-        host, pid, seen = socket.gethostname(), os.getpid(), _state_and_start(os.getpid())
-        name = f"{host}:{pid}:{uuid.uuid4().hex}"
-        if seen is None:
-            return cls(name, host, pid, psutil.Process().create_time(), None)
-        return cls(name, host, pid, seen[1], _place())
 
 
 @dataclass(frozen=True)
@@ -149,17 +118,12 @@ class Claims:
             CLAIMS.c.claimant != self.claimant.claimant,
         )
         rows = connection.execute(query).mappings().all()
-        gone = frozenset(row["claimant"] for row in rows if self._is_gone(row))
+        gone = frozenset(row["claimant"] for row in rows if self.claimant.sees_dead(row))
         return {
             row["request_digest"]: f"process {row['pid']} on {row['host']}"
             for row in rows
             if row["claimant"] not in gone
         }, gone
-
-    def _is_gone(self, row: Any) -> bool:
-        if self.claimant.place is None or row["place"] != self.claimant.place:
-            return False
-        return not _runs(row["pid"], row["process_started"])
 
     def _take(self, connection: sa.Connection, free: Sequence[str], gone: Collection[str]) -> frozenset[str]:
         now = self._database.now(connection)
@@ -186,33 +150,3 @@ class Claims:
 def _settled(connection: sa.Connection, digests: Sequence[str]) -> frozenset[str]:
     query = sa.select(ANSWERS.c.request_digest).where(ANSWERS.c.request_digest.in_(digests))
     return frozenset(connection.execute(query).scalars())
-
-
-@functools.cache
-def _place() -> str | None:
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except (OSError, ValueError):
-        return None
-
-
-def _state_and_start(pid: int) -> tuple[str, float] | None:
-    """What Linux says of a process: its state's letter, and its start in clock ticks since boot."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        return fields[0], float(fields[19])
-    except (OSError, IndexError, ValueError):
-        return None
-
-
-def _runs(pid: int, started: float) -> bool:
-    """True while the process lives, or cannot be seen. One that has ended and waits to be collected (Z) does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    seen = _state_and_start(pid)
-    return seen is None or (seen[0] != "Z" and seen[1] == started)

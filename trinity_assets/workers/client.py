@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import importlib.metadata
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 
 from trinity_assets.workers.endpoints import Endpoint
 from trinity_assets.workers.litellm_library import load_litellm, no_hidden_retries
 from trinity_assets.workers.outcomes import Outcome, classify_response
+from trinity_assets.workers.prices import cost_usd, list_version
 from trinity_assets.workers.provider_errors import classify_error
 from trinity_assets.workers.specs import Messages, Price, WorkerSpec
-
-TOKENS_PER_MTOK = 1_000_000
 
 
 class WorkerClient:
@@ -24,7 +23,7 @@ class WorkerClient:
         self._litellm = load_litellm()
         self._price = worker.price
         self._timeout_s = endpoint.timeout_s
-        self._arguments = _arguments(worker, endpoint)
+        self._arguments = _arguments(endpoint)
         self._secrets = (endpoint.key,) if endpoint.key else ()
         self._turn = endpoint.turn
 
@@ -34,8 +33,8 @@ class WorkerClient:
     async def __aexit__(self, *exception: object) -> None:
         await self._litellm.close_litellm_async_clients()
 
-    async def call(self, messages: Messages) -> Outcome:
-        """Ask once: exactly one HTTP request, whatever comes back.
+    async def call(self, messages: Messages, parameters: Mapping[str, Any]) -> Outcome:
+        """Ask once, with the sampling ``parameters``: exactly one HTTP request, whatever comes back.
 
         The SDK's ``timeout`` bounds each read; a body that drips lasts for ever under it. ``wait_for`` bounds the call.
 
@@ -43,16 +42,16 @@ class WorkerClient:
             ProviderError: what must surround the call (the endpoint's ``turn``) cannot be had; no request was made.
         """
         async with self._turn(messages) as body_fields:
-            return await self._call(messages, body_fields)
+            sent = dict(parameters)
+            if extra_body := sent.pop("extra", {}) | body_fields:
+                sent["extra_body"] = extra_body
+            return await self._call(messages, sent)
 
-    async def _call(self, messages: Messages, body_fields: dict[str, Any]) -> Outcome:
-        arguments = self._arguments
-        if body_fields:
-            arguments = arguments | {"extra_body": arguments.get("extra_body", {}) | body_fields}
+    async def _call(self, messages: Messages, parameters: Mapping[str, Any]) -> Outcome:
         started = time.monotonic()
         try:
             response = await asyncio.wait_for(
-                self._litellm.acompletion(messages=messages, **arguments), self._timeout_s
+                self._litellm.acompletion(messages=messages, **self._arguments, **parameters), self._timeout_s
             )
         except Exception as error:  # the classification lets bugs through
             outcome = classify_error(error, self._secrets)
@@ -72,29 +71,22 @@ def priced(outcome: Outcome, price: Price | None, provider_cost_usd: float | Non
     if price is not None and price.input_per_mtok == price.output_per_mtok == 0:
         return _costing(outcome, 0.0, "price", price.version)
     if price is not None and inputs is not None and outputs is not None:
-        cost = (inputs * price.input_per_mtok + outputs * price.output_per_mtok) / TOKENS_PER_MTOK
-        return _costing(outcome, cost, "price", price.version)
+        return _costing(outcome, cost_usd(price, inputs, outputs), "price", price.version)
     if price is None and counted and provider_cost_usd is not None:
-        return _costing(
-            outcome, float(provider_cost_usd), "provider", f"litellm {importlib.metadata.version('litellm')}"
-        )
+        return _costing(outcome, float(provider_cost_usd), "provider", list_version())
     return outcome
 
 
-def _costing(outcome: Outcome, cost_usd: float, source: str, version: str) -> Outcome:
-    return dataclasses.replace(outcome, cost_usd=cost_usd, cost_source=source, price_version=version)
+def _costing(outcome: Outcome, usd: float, source: str, version: str) -> Outcome:
+    return dataclasses.replace(outcome, cost_usd=usd, cost_source=source, price_version=version)
 
 
-def _arguments(worker: WorkerSpec, endpoint: Endpoint) -> dict[str, Any]:
-    """What every call of this worker passes to litellm; unset parameters are not sent."""
-    parameters = worker.sampling.parameters()
-    extra = parameters.pop("extra", None)
+def _arguments(endpoint: Endpoint) -> dict[str, Any]:
+    """What every call passes to litellm beside the question and its parameters."""
     arguments = {
         "model": endpoint.model,
         "api_base": endpoint.api_base,
         "api_key": endpoint.key,
         "timeout": endpoint.timeout_s,
-        "extra_body": extra,
-        **parameters,
     }
     return {name: value for name, value in arguments.items() if value is not None} | no_hidden_retries(endpoint.route)

@@ -11,16 +11,19 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from trinity_assets.errors import IncompleteCellError
-from trinity_assets.workers.asking import GIVE_UP_AFTER, Cell, Tally, ask_missing
+from trinity_assets.errors import BudgetError, IncompleteCellError
+from trinity_assets.workers.asking import Cell, Tally, Terms, ask_missing
+from trinity_assets.workers.budgets import Budget, run_budget, worker_budget
 from trinity_assets.workers.claims import Lease
 from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.prices import known_price
 from trinity_assets.workers.provider_errors import ADVICE
 from trinity_assets.workers.requests import AnswerRequest, answer_requests
 from trinity_assets.workers.retrying import RetryPolicy
 from trinity_assets.workers.specs import WorkerSpec
 from trinity_assets.workers.tables import answers_frame
+from trinity_assets.workers.timeouts import settle_timed_out
 
 logger = logging.getLogger(__name__)
 
@@ -95,10 +98,12 @@ def collect(
     run_budget_usd: float | None = None,
     settle_timeouts: bool = False,
     retry: RetryPolicy | None = None,
-    give_up_after: int = GIVE_UP_AFTER,
     lease: Lease | None = None,
 ) -> Collection:
     """The answers of ``worker`` to ``prompts`` (task id -> rendered prompt) in ``epoch``.
+
+    All calls of one ``run`` (in this and other processes) cost at most ``run_budget_usd``. With ``settle_timeouts`` a
+    question that always ran into the worker's time limit, here and in an earlier run, is settled as ``timed_out``.
 
     The ledger is read first: when everything is settled there, no server starts, litellm is not imported and no key
     is needed. Each outcome is committed before it counts; a process killed at any moment loses the calls in flight.
@@ -108,6 +113,7 @@ def collect(
     Raises:
         MissingKeyError: a key is needed and not set.
         ProviderError: an embedded model cannot be served.
+        BudgetError: there is a budget, and nobody knows what the worker's calls may cost.
         LedgerError: the ledger cannot be read or written.
     """
     started = time.monotonic()
@@ -118,12 +124,12 @@ def collect(
     missing = _distinct([request for request in requests if request.digest not in before])
     tally, after = Tally(), before
     if missing:
+        terms = _terms(cell, retry or RetryPolicy(), run_budget_usd)
         logger.info("%s: %d of %d answers are to be asked", cell.label, len(missing), len(requests))
         with open_endpoint(worker) as endpoint:
-            retry = retry or RetryPolicy()
-            tally = asyncio.run(
-                ask_missing(cell, missing, endpoint, ledger, retry=retry, give_up_after=give_up_after, lease=lease)
-            )
+            tally = asyncio.run(ask_missing(cell, missing, endpoint, ledger, terms, lease=lease))
+        if settle_timeouts:
+            settle_timed_out(ledger, [one for one in missing if one.digest in tally.failed], endpoint.timeout_s)
         after = ledger.settled(digests)
     frame = answers_frame((request, after[request.digest]) for request in requests if request.digest in after)
     new = sum(request.digest in tally.settled for request in requests)
@@ -146,6 +152,22 @@ def collect(
         stopped=tally.stopped,
         last_error=_last_error(tally),
     )
+
+
+def _terms(cell: Cell, retry: RetryPolicy, run_budget_usd: float | None) -> Terms:
+    worker = cell.worker
+    budgets: list[Budget] = []
+    if run_budget_usd is not None:
+        budgets.append(run_budget(run_budget_usd, cell.run))
+    if worker.budget_usd is not None:
+        budgets.append(worker_budget(worker.budget_usd, worker.name, cell.epoch))
+    price = known_price(worker)
+    if budgets and price is None:
+        raise BudgetError(
+            f"{cell.label}: the budget for {budgets[0].label} cannot be kept, because nobody knows what {worker.model} "
+            f"costs; give worker {worker.name} a price in workers.yaml, or ask without a budget. Nothing was asked"
+        )
+    return Terms(retry, price, tuple(budgets))
 
 
 def _distinct(requests: list[AnswerRequest]) -> list[AnswerRequest]:

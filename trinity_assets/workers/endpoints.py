@@ -30,7 +30,11 @@ def _plain_turn(messages: Messages) -> AbstractAsyncContextManager[dict[str, Any
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One reachable provider and what it bears. ``key`` None leaves the key to litellm's own convention."""
+    """One reachable provider and what it bears. ``key`` None leaves the key to litellm's own convention.
+
+    ``scope`` is the name under which its calls are counted together with those of other processes; None where it is
+    this process's alone.
+    """
 
     model: str
     route: str
@@ -38,6 +42,7 @@ class Endpoint:
     key: str | None
     timeout_s: float
     limits: Limits
+    scope: str | None = None
     turn: Turn = _plain_turn
 
     def __repr__(self) -> str:
@@ -47,7 +52,15 @@ class Endpoint:
 @contextlib.contextmanager
 def _litellm_endpoint(worker: WorkerSpec, provider: LiteLLMProvider) -> Iterator[Endpoint]:
     model = f"{provider.route}/{worker.model}"
-    yield Endpoint(model, provider.route, provider.api_base, _key(provider, model), provider.timeout_s, provider.limits)
+    yield Endpoint(
+        model,
+        provider.route,
+        provider.api_base,
+        _key(provider, model),
+        worker.timeout_s or provider.timeout_s,
+        provider.limits,
+        scope=f"provider {provider.name}",
+    )
 
 
 @contextlib.contextmanager
@@ -55,8 +68,9 @@ def _embedded_endpoint(worker: WorkerSpec, provider: EmbeddedProvider) -> Iterat
     from trinity_assets.workers.embedded import serve
 
     with serve(provider) as url:
-        limits, turn = Limits(concurrency=provider.slots), SharedPrefixes(url, provider.slots, EMBEDDED_TIMEOUT_S).turn
-        yield Endpoint(f"openai/{worker.model}", "openai", f"{url}/v1", NO_KEY, EMBEDDED_TIMEOUT_S, limits, turn)
+        timeout_s = worker.timeout_s or EMBEDDED_TIMEOUT_S
+        limits, turn = Limits(concurrency=provider.slots), SharedPrefixes(url, provider.slots, timeout_s).turn
+        yield Endpoint(f"openai/{worker.model}", "openai", f"{url}/v1", NO_KEY, timeout_s, limits, turn=turn)
 
 
 _OPENERS: dict[type, Callable[[WorkerSpec, Any], AbstractContextManager[Endpoint]]] = {

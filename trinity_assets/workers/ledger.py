@@ -14,11 +14,13 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from trinity_assets.workers import permits
 from trinity_assets.workers.claims import Claims, Lease
 from trinity_assets.workers.ledger_database import Database
 from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS
 from trinity_assets.workers.migrations import migrate
 from trinity_assets.workers.outcomes import SETTLED, Status
+from trinity_assets.workers.permits import Ended
 
 _LOOKUP = 500
 """Digests per query, below SQLite's limit on bound values."""
@@ -83,10 +85,11 @@ class SettledAnswer:
 
 @dataclass(frozen=True)
 class Entry:
-    """What one call adds: the call, and the answer's ``text`` when its status is settled."""
+    """What one call adds: the call, the answer's ``text`` when its status is settled, and the end of its permit."""
 
     call: Call
     text: str | None = None
+    ended: Ended | None = None
 
     def answer_row(self) -> dict[str, Any] | None:
         """The row of ``answers``; None for a failure, which is never an answer, and for a probe, which asks nothing."""
@@ -145,7 +148,7 @@ class Ledger:
         return found
 
     def record_all(self, entries: Sequence[Entry]) -> None:
-        """Keep calls, and the answers of those whose status is settled, in one transaction.
+        """Keep calls, and the answers of those whose status is settled, and end their permits, in one transaction.
 
         An answer that exists already, from another process, is left as it is.
 
@@ -154,10 +157,14 @@ class Ledger:
         """
         # In the order of the key: two transactions that wait for each other's answers would wait for ever.
         answers = sorted((row for entry in entries if (row := entry.answer_row())), key=itemgetter("request_digest"))
-        with self.database.translated("write"), self.database.writing() as connection:
+        ended = [entry.ended for entry in entries if entry.ended is not None]
+        transaction = permits.ending(self.database) if ended else self.database.writing()
+        with self.database.translated("write"), transaction as connection:
             connection.execute(sa.insert(CALLS), [entry.call.row() for entry in entries])
             if answers:
                 connection.execute(self.database.insert(ANSWERS).on_conflict_do_nothing(), answers)
+            for one in ended:
+                permits.end(self.database, connection, one)
 
     def vacuum(self) -> tuple[int, int]:
         """Delete claims that have expired and give unused room back; the sizes before and after, in bytes.

@@ -30,7 +30,7 @@ FORMS = "use sqlite:///<path> or postgresql://<user>:<password>@<host>/<database
 _WRITING = "ledger_writing"
 """The execution option of a transaction that writes."""
 
-_EXCLUSIVE = 0x7472696E697479
+CLAIMING = 0x7472696E697479
 """The number of the advisory lock ("trinity" in ASCII) under which one session at a time claims or migrates."""
 
 _PATIENCE: dict[str, Any] = {
@@ -78,12 +78,12 @@ class Database:
         return self._engine.execution_options(**{_WRITING: True}).begin()
 
     @contextlib.contextmanager
-    def exclusive(self) -> Iterator[sa.Connection]:
-        """A transaction that writes while no other exclusive one does; SQLite knows no others."""
+    def exclusive(self, lock: int = CLAIMING) -> Iterator[sa.Connection]:
+        """A transaction that writes while no other one with the same ``lock`` does; SQLite knows one lock for all."""
         with self.writing() as connection:
             if self.kind == "postgresql":
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT_S:.0f}s'")
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_EXCLUSIVE)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
             yield connection
 
     def compact(self) -> None:

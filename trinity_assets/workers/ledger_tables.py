@@ -92,10 +92,10 @@ CLAIMS = sa.Table(
     sa.Column("place", sa.String),
     sa.Column("expires_at", sa.Float, nullable=False),
 )
-TURNS = sa.Table(
-    "turns",
+PERMITS = sa.Table(
+    "permits",
     METADATA,
-    sa.Column("turn", sa.String, primary_key=True),
+    sa.Column("permit", sa.String, primary_key=True),
     sa.Column("claimant", sa.String, nullable=False, index=True),
     sa.Column("pid", sa.Integer, nullable=False),
     sa.Column("process_started", sa.Float, nullable=False),

@@ -66,6 +66,11 @@ class Outcome:
     error: str | None = None
     retry_after_s: float | None = None
 
+    @property
+    def reason(self) -> str:
+        """Why it is not an answer: the class, and the error in words where there is one."""
+        return f"{self.error_class}: {self.error}" if self.error else str(self.error_class)
+
     def __post_init__(self) -> None:
         for name in ("text", "finish_reason", "model_returned", "fingerprint", "error"):
             value = getattr(self, name)

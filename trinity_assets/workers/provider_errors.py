@@ -15,6 +15,7 @@ from typing import Any
 
 from trinity_assets.workers.outcomes import Outcome, Status
 from trinity_assets.workers.redaction import redact
+from trinity_assets.workers.retrying import TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
         statuses=frozenset({404, 405, 410}),
         rejected=True,
     ),
-    ErrorRule("timeout", Status.FAILED_TRANSIENT, _WAIT, frozenset({408})),
+    ErrorRule("request_timeout", Status.FAILED_TRANSIENT, _WAIT, frozenset({408})),
     ErrorRule(
         "rate_limited",
         Status.FAILED_TRANSIENT,
@@ -128,7 +129,9 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
 )
 """The first rule that matches decides; the last one always matches."""
 
-ADVICE = {rule.name: rule.advice for rule in reversed(ERROR_RULES)}
+ADVICE = {rule.name: rule.advice for rule in reversed(ERROR_RULES)} | {
+    TIMEOUT: f"raise the worker's timeout_s, or settle such tasks (settlement: {{timed_out: unsolved}}), or {_WAIT}",
+}
 """What to do about each error class, in the words of its first rule."""
 
 _CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*Error: )+")
@@ -144,7 +147,7 @@ def classify_error(error: Exception, secrets: Iterable[str] = ()) -> Outcome:
         Exception: ``error`` itself when no provider can have caused it: that is a bug.
     """
     if isinstance(error, TimeoutError):
-        return Outcome(Status.FAILED_TRANSIENT, error_class="timeout", error="no complete answer within the time limit")
+        return Outcome(Status.FAILED_TRANSIENT, error_class=TIMEOUT, error="no complete answer within the time limit")
     if not isinstance(error, OSError) and type(error).__module__.split(".")[0] not in _LIBRARIES:
         raise error
     code = getattr(error, "status_code", None)

@@ -165,7 +165,7 @@ class LiteLLMProvider(Spec):
 
     @property
     def parallel_steps(self) -> int:
-        """How many steps may ask this provider at once; its limits hold for all of them together (``turns``)."""
+        """How many steps may ask this provider at once; its limits hold for all of them together (``permits``)."""
         return PARALLEL_STEPS
 
     def identity(self) -> dict[str, str | int]:

@@ -16,8 +16,9 @@ from dataclasses import replace
 import pytest
 
 from trinity_assets.errors import LedgerError
+from trinity_assets.workers.claimants import Claimant
 from trinity_assets.workers.claiming import Leases, Questions
-from trinity_assets.workers.claims import Claimant, Claims, Lease
+from trinity_assets.workers.claims import Claims, Lease
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.ledger import Entry, Ledger
 from trinity_assets.workers.litellm_library import load_litellm

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from trinity_assets.errors import IncompleteCellError, LedgerError, MissingKeyError, ProviderError
-from trinity_assets.workers.asking import Cell, ask_missing
+from trinity_assets.workers.asking import Cell, Terms, ask_missing
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.ledger import Ledger
@@ -204,11 +204,12 @@ def test_a_provider_that_stays_down_is_given_up_and_resumed(
 ) -> None:
     server.script("plain", *[play.answer("ok")] * 4, play.status(503))
     down = collect(make_worker(concurrency=1), "bench", prompts(30), ledger, retry=replace(hasty, attempts=2))
-    assert server.count() == 4 + 5 * 2
-    assert down.failures == {"not_asked": 21, "overloaded": 5} and len(down.frame) == 4
+    # Five failed calls (two attempts at two questions, one at a third), then probes only.
+    assert server.count() == 4 + 5 + hasty.probes
+    assert down.failures == {"not_asked": 23, "overloaded": 3} and len(down.frame) == 4
     server.script("plain", play.answer("ok"))
     up = collect(make_worker(), "bench", prompts(30), ledger)
-    assert (up.reused, up.new, up.calls) == (4, 26, 26)
+    assert (up.reused, up.new, up.calls) == (4, 26, 27), "26 questions, and the probe that found it up"
 
 
 def test_a_failure_is_neither_a_row_nor_an_answer(
@@ -251,7 +252,7 @@ def test_a_turn_that_cannot_be_had_ends_the_cell_and_loses_nothing(
     requests = answer_requests(worker, prompts(20), 1)
     with open_endpoint(worker) as opened:
         endpoint = replace(opened, turn=turn)
-        asking = ask_missing(Cell(worker, "bench", 1, "r"), requests, endpoint, ledger, retry=hasty)
+        asking = ask_missing(Cell(worker, "bench", 1, "r"), requests, endpoint, ledger, Terms(hasty))
         with pytest.raises(ProviderError, match="no slot to be had"):
             asyncio.run(asking)
     assert len(begun) == 5 and server.count() == 4

@@ -137,7 +137,8 @@ def answers(
 
                 async with free:
                     client = WorkerClient(worker, replace(endpoint, turn=turn))
-                    outcome = await client.call(worker.prompt.messages(QUESTIONS[task]))
+                    asked = worker.prompt.messages(QUESTIONS[task])
+                    outcome = await client.call(asked, worker.sampling.parameters())
                 assert outcome.error is None
                 return outcome.text
 

@@ -56,7 +56,7 @@ BEHAVIOURS = {
         "failed_transient",
         "rate_limited",
     ),
-    "408": (play.status(408), "failed_transient", "timeout"),
+    "408": (play.status(408), "failed_transient", "request_timeout"),
     "409": (play.status(409), "failed_transient", "conflict"),
     "425": (play.status(425), "failed_transient", "conflict"),
     "500": (play.status(500), "failed_transient", "server_error"),
@@ -84,7 +84,7 @@ def ask(worker: WorkerSpec, *, content: str = "2+2?") -> Outcome:
     async def once() -> Outcome:
         with open_endpoint(worker) as endpoint:
             async with WorkerClient(worker, endpoint) as client:
-                return await client.call([{"role": "user", "content": content}])
+                return await client.call([{"role": "user", "content": content}], worker.sampling.parameters())
 
     return asyncio.run(once())
 

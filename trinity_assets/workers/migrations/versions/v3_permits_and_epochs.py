@@ -1,4 +1,4 @@
-"""Version 3: limits of all processes together (turns, scopes), epochs, fingerprints, what a call could cost at most."""
+"""Version 3: permits, scopes and epochs; the fingerprint of what answered; what a call could cost at most."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def upgrade() -> None:
     op.add_column("calls", sa.Column("reserved_usd", sa.Float))
     op.create_index("ix_calls_run", "calls", ["run"])
     op.create_table(
-        "turns",
-        sa.Column("turn", sa.String, primary_key=True),
+        "permits",
+        sa.Column("permit", sa.String, primary_key=True),
         sa.Column("claimant", sa.String, nullable=False),
         sa.Column("pid", sa.Integer, nullable=False),
         sa.Column("process_started", sa.Float, nullable=False),
@@ -40,8 +40,8 @@ def upgrade() -> None:
         sa.Column("sample", sa.Integer, nullable=False),
         sa.Column("epoch", sa.Integer, nullable=False),
     )
-    op.create_index("ix_turns_claimant", "turns", ["claimant"])
-    op.create_index("ix_turns_provider_scope", "turns", ["provider_scope"])
+    op.create_index("ix_permits_claimant", "permits", ["claimant"])
+    op.create_index("ix_permits_provider_scope", "permits", ["provider_scope"])
     op.create_table(
         "scopes",
         sa.Column("scope", sa.String, primary_key=True),

@@ -1,0 +1,65 @@
+"""Budgets: what a run and a worker may cost, counted over every process that uses the ledger.
+
+A call is let through when what is spent, what the calls under way could cost at most, and what it could cost itself fit
+in every budget. A call of unknown cost (a timeout, a killed process) counts with the most that it could have cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from trinity_assets.workers.ledger_tables import CALLS, PERMITS
+
+_SPENT = sa.func.coalesce(sa.func.sum(sa.func.coalesce(CALLS.c.cost_usd, CALLS.c.reserved_usd, 0.0)), 0.0)
+_RESERVED = sa.func.coalesce(sa.func.sum(sa.func.coalesce(PERMITS.c.reserved_usd, 0.0)), 0.0)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """At most ``usd`` for the calls that have all of ``columns`` (name -> value); ``label`` names whose they are."""
+
+    label: str
+    usd: float
+    columns: tuple[tuple[str, Any], ...]
+
+    def standing(self, connection: sa.Connection) -> Standing:
+        """How much of it is spent and reserved now."""
+        spent = sa.select(_SPENT).where(*(CALLS.c[name] == value for name, value in self.columns))
+        under_way = (PERMITS.c[name] == value for name, value in self.columns)
+        reserved = sa.select(_RESERVED, sa.func.count()).where(PERMITS.c.ended_at.is_(None), *under_way)
+        reserved_usd, calls = connection.execute(reserved).one()
+        return Standing(self, float(connection.execute(spent).scalar_one()), float(reserved_usd), int(calls))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A budget with what is spent of it and what its ``calls_under_way`` have reserved, in USD."""
+
+    budget: Budget
+    spent_usd: float
+    reserved_usd: float
+    calls_under_way: int
+
+    def fits(self, usd: float) -> bool:
+        """Whether a call of at most ``usd`` still fits."""
+        return self.spent_usd + self.reserved_usd + usd <= self.budget.usd
+
+    def refusal(self, usd: float) -> str:
+        """Why a call of at most ``usd`` is not made."""
+        return (
+            f"the budget of {self.budget.usd:g} USD for {self.budget.label} is used up: {self.spent_usd:.4g} USD are "
+            f"spent (calls of unknown cost counted at their most), and the next call may cost {usd:.4g} USD"
+        )
+
+
+def run_budget(usd: float, run: str) -> Budget:
+    """What one build may cost over all workers."""
+    return Budget("this run", usd, (("run", run),))
+
+
+def worker_budget(usd: float, worker: str, epoch: int) -> Budget:
+    """What one worker may cost in one epoch, whichever runs ask."""
+    return Budget(f"worker {worker} in epoch {epoch}", usd, (("worker", worker), ("epoch", epoch)))

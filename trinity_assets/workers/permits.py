@@ -1,0 +1,347 @@
+"""Permits: the right to make one call, so that a provider's limits, its breaker and budgets hold for all processes.
+
+A permit is a row of the ledger's database, taken before a call and ended in the transaction that keeps the call. What
+the rows of the last minute say decides whether the next call may start:
+
+- *limits*: calls under way, requests and tokens per minute, of the provider and of the worker;
+- *concurrency* of a worker starts at what is declared, halves when the provider says that it is too much (HTTP 429),
+  and grows back by one call per round of good ones (additive increase, multiplicative decrease: Chiu and Jain, 1989);
+- the *breaker* of a provider opens after some calls have failed in a row. Then one cheap probe at a time is let
+  through, at growing distances, until one succeeds or the asking loses its patience;
+- *budgets* in USD.
+
+A permit whose process died is found by the next who asks, and becomes a failed call of unknown cost: the provider may
+well have answered it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from trinity_assets.workers.budgets import Budget
+from trinity_assets.workers.claimants import Claimant
+from trinity_assets.workers.ledger_database import Database
+from trinity_assets.workers.ledger_tables import CALLS, PERMITS, SCOPES
+from trinity_assets.workers.outcomes import Outcome, Status
+from trinity_assets.workers.retrying import RetryPolicy
+from trinity_assets.workers.specs import Limits, WorkerLimits
+
+MINUTE_S = 60.0
+GRACE_S = 30.0
+"""How much longer than its call may last a permit is believed, where nobody can see whether its process lives."""
+
+POLL_S = 0.25
+"""How often to look again whether another process has ended a call."""
+
+KILLED = "killed"
+"""The error class of a call whose process died while it was under way."""
+
+PROBE = 0
+"""The attempt number of a probe."""
+
+PROBES_OF_THE_DEAD = 2
+"""Failed probes that an asking bears of a provider that did not answer when it began: others have waited before it."""
+
+_LOCK = 0x7065726D697473
+"""The number of the advisory lock ("permits" in ASCII) under which permits are given and ended."""
+
+_UNKNOWN: dict[str, Any] = {
+    "next_at": 0.0,
+    "touched_at": 0.0,
+    "level": None,
+    "halved_at": 0.0,
+    "failures": 0,
+    "opened_at": None,
+    "probes_failed": 0,
+    "last_error": None,
+}
+"""What is known of a scope that nobody has asked."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Who is asked, how fast, and how much failure is borne.
+
+    ``provider`` and ``worker`` are the names under which calls are counted together; ``timeout_s`` is how long a call
+    lasts at most.
+    """
+
+    provider: str
+    worker: str
+    provider_limits: Limits
+    worker_limits: WorkerLimits
+    timeout_s: float
+    retry: RetryPolicy
+
+    @property
+    def concurrency(self) -> int:
+        """How many calls of the worker may be under way when nothing speaks against it."""
+        own = self.worker_limits.concurrency
+        return self.provider_limits.concurrency if own is None else min(own, self.provider_limits.concurrency)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A call that somebody wants to make: the row that it would become, and what it takes at most."""
+
+    request_digest: str
+    attempt: int
+    run: str
+    provider: str
+    worker: str
+    benchmark: str
+    task_id: str
+    sample: int
+    epoch: int
+    tokens: int
+    reserved_usd: float | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a wish: a permit for it, a permit for a ``probe`` instead, a wait in seconds, or the end of it all.
+
+    ``stop`` says in words why nothing more is to be asked.
+    """
+
+    permit: str | None = None
+    probe: str | None = None
+    wait_s: float = 0.0
+    stop: str | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the call of a permit came out; ``tokens`` None leaves what was reserved."""
+
+    permit: str
+    pace: Pace
+    outcome: Outcome
+    tokens: int | None
+
+
+class Permits:
+    """The permits of one asking. Threads may share it.
+
+    An asking bears ``retry.probes`` failed probes of a provider that stops answering.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        pace: Pace,
+        budgets: Sequence[Budget] = (),
+        *,
+        claimant: Claimant | None = None,
+    ) -> None:
+        self._database = database
+        self._pace = pace
+        self._budgets = tuple(budgets)
+        self._claimant = claimant or Claimant.new()
+        self._was_up = False
+        self._probes_seen: int | None = None
+
+    def take(self, wish: Wish, probe: Wish) -> Answer:
+        """A permit for ``wish``, or what else is to be done; ``probe`` is the call that tells whether anybody answers.
+
+        Raises:
+            LedgerError: the ledger cannot be written; there is no permit.
+        """
+        pace = self._pace
+        with self._database.translated("take a permit in"), self._database.exclusive(_LOCK) as connection:
+            now = self._database.now(connection)
+            self._reap(connection, now)
+            recent = self._recent(connection)
+            scopes = {name: _scope(connection, name) for name in (pace.provider, pace.worker)}
+            answer = self._behind_the_breaker(scopes[pace.provider], recent, now)
+            asked = probe if answer and answer.probe else wish
+            if answer and not answer.probe:
+                return answer
+            held = self._held_up(asked, scopes, recent, now) or self._over_budget(connection, asked)
+            if held is not None:
+                return held
+            permit = self._give(connection, asked, scopes, now)
+            return Answer(probe=permit) if asked is probe else Answer(permit=permit)
+
+    def give_back(self, permit: str) -> None:
+        """No call was made with it.
+
+        Raises:
+            LedgerError: the ledger cannot be written; the permit is kept until it expires.
+        """
+        with self._database.translated("give back a permit in"), self._database.writing() as connection:
+            connection.execute(sa.delete(PERMITS).where(PERMITS.c.permit == permit))
+
+    def _reap(self, connection: sa.Connection, now: float) -> None:
+        """Forget calls that ended a minute ago, and keep as failed those whose process is gone."""
+        here = PERMITS.c.provider_scope == self._pace.provider
+        old = PERMITS.c.ended_at.is_not(None), PERMITS.c.started_at <= now - MINUTE_S
+        connection.execute(sa.delete(PERMITS).where(here, *old))
+        others = PERMITS.c.ended_at.is_(None), PERMITS.c.claimant != self._claimant.claimant
+        rows = connection.execute(sa.select(PERMITS).where(here, *others)).mappings().all()
+        dead = [row for row in rows if row["expires_at"] <= now or self._claimant.sees_dead(row)]
+        if dead:
+            connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead])
+            connection.execute(sa.delete(PERMITS).where(PERMITS.c.permit.in_([row["permit"] for row in dead])))
+
+    def _recent(self, connection: sa.Connection) -> list[sa.RowMapping]:
+        columns = (PERMITS.c[name] for name in ("worker_scope", "started_at", "ended_at", "tokens", "attempt"))
+        query = sa.select(*columns).where(PERMITS.c.provider_scope == self._pace.provider)
+        return list(connection.execute(query.order_by(PERMITS.c.started_at)).mappings())
+
+    def _behind_the_breaker(self, provider: dict[str, Any], recent: list[sa.RowMapping], now: float) -> Answer | None:
+        """None while the breaker is closed; else whether it is time for a probe (whose permit has no name yet)."""
+        retry = self._pace.retry
+        if provider["failures"] < retry.open_after:
+            self._was_up, self._probes_seen = True, None
+            return None
+        failed = provider["probes_failed"]
+        first = self._probes_seen is None
+        self._probes_seen = failed if self._probes_seen is None else min(self._probes_seen, failed)
+        mine = failed - self._probes_seen
+        if mine >= (retry.probes if self._was_up else min(retry.probes, PROBES_OF_THE_DEAD)):
+            return Answer(
+                stop=f"{self._pace.provider} does not answer: {provider['failures']} calls in a row failed, the last: "
+                f"{provider['last_error']}"
+            )
+        if any(row["attempt"] == PROBE and row["ended_at"] is None for row in recent):
+            return Answer(wait_s=POLL_S)
+        wait = (provider["opened_at"] or 0.0) + retry.probe_wait_s(mine) - now
+        if wait > 0 and not (first and not self._was_up):
+            return Answer(wait_s=wait)
+        return Answer(probe="due")
+
+    def _held_up(
+        self, wish: Wish, scopes: dict[str, dict[str, Any]], recent: list[sa.RowMapping], now: float
+    ) -> Answer | None:
+        pace = self._pace
+        own = [row for row in recent if row["worker_scope"] == pace.worker]
+        level = self._level(scopes[pace.worker], own, now)
+        waits = [
+            max(scope["next_at"] for scope in scopes.values()) - now,
+            POLL_S if _under_way(recent) >= pace.provider_limits.concurrency else 0.0,
+            POLL_S if _under_way(own) >= int(level) else 0.0,
+            _token_wait_s(recent, wish.tokens, pace.provider_limits.tpm, now),
+            _token_wait_s(own, wish.tokens, pace.worker_limits.tpm, now),
+        ]
+        return Answer(wait_s=max(waits)) if max(waits) > 0 else None
+
+    def _level(self, worker: dict[str, Any], own: list[sa.RowMapping], now: float) -> float:
+        """How many calls of the worker may be under way; what was learned more than a minute ago is forgotten."""
+        forgotten = not own and worker["touched_at"] <= now - MINUTE_S
+        if worker["level"] is None or forgotten:
+            worker["level"] = float(self._pace.concurrency)
+        return float(min(worker["level"], self._pace.concurrency))
+
+    def _over_budget(self, connection: sa.Connection, wish: Wish) -> Answer | None:
+        usd = wish.reserved_usd or 0.0
+        for budget in self._budgets:
+            standing = budget.standing(connection)
+            if not standing.fits(usd):
+                # What is under way may cost less than it could; only when it has ended is the budget used up.
+                return Answer(wait_s=POLL_S) if standing.calls_under_way else Answer(stop=standing.refusal(usd))
+        return None
+
+    def _give(self, connection: sa.Connection, wish: Wish, scopes: dict[str, dict[str, Any]], now: float) -> str:
+        pace, permit = self._pace, uuid.uuid4().hex
+        row = asdict(wish) | {
+            "permit": permit,
+            "claimant": self._claimant.claimant,
+            "pid": self._claimant.pid,
+            "process_started": self._claimant.process_started,
+            "place": self._claimant.place,
+            "provider_scope": pace.provider,
+            "worker_scope": pace.worker,
+            "started_at": now,
+            "expires_at": now + pace.timeout_s + GRACE_S,
+        }
+        connection.execute(sa.insert(PERMITS), row)
+        for name, rpm in ((pace.provider, pace.provider_limits.rpm), (pace.worker, pace.worker_limits.rpm)):
+            scope = scopes[name]
+            # Even spacing: a burst at the start of each minute is what providers refuse.
+            scope["next_at"] = max(scope["next_at"], now + (MINUTE_S / rpm if rpm else 0.0))
+            _keep(self._database, connection, name, scope | {"touched_at": now})
+        return permit
+
+
+def end(database: Database, connection: sa.Connection, ended: Ended) -> None:
+    """End a permit in the transaction that keeps its call, and learn from how the call came out.
+
+    The transaction is one of :func:`ending`.
+    """
+    now = database.now(connection)
+    permit, pace, outcome = ended.permit, ended.pace, ended.outcome
+    row = connection.execute(sa.select(PERMITS).where(PERMITS.c.permit == permit)).mappings().one_or_none()
+    if row is None:  # expired while the process stood still, and then counted as killed
+        return
+    tokens = row["tokens"] if ended.tokens is None else ended.tokens
+    connection.execute(sa.update(PERMITS).where(PERMITS.c.permit == permit).values(ended_at=now, tokens=tokens))
+    provider, worker = _scope(connection, pace.provider), _scope(connection, pace.worker)
+    if outcome.status.settled:
+        provider |= {"failures": 0, "opened_at": None, "probes_failed": 0, "last_error": None}
+        level = min(worker["level"] or pace.concurrency, pace.concurrency)
+        worker["level"] = min(level + 1 / level, float(pace.concurrency))
+    elif outcome.status is Status.FAILED_TRANSIENT:
+        provider["failures"] += 1
+        provider["last_error"] = outcome.reason
+        if provider["failures"] >= pace.retry.open_after:
+            provider["opened_at"] = now
+        if row["attempt"] == PROBE:
+            provider["probes_failed"] += 1
+    if outcome.error_class == "rate_limited" and row["started_at"] >= worker["halved_at"]:
+        worker |= {"level": max((worker["level"] or pace.concurrency) / 2, 1.0), "halved_at": now}
+    if outcome.retry_after_s:
+        worker["next_at"] = max(worker["next_at"], now + outcome.retry_after_s)
+    _keep(database, connection, pace.provider, provider | {"touched_at": now})
+    _keep(database, connection, pace.worker, worker | {"touched_at": now})
+
+
+def forget(database: Database, scopes: Sequence[str]) -> None:
+    """Forget scopes that nobody else will ask, such as a model that one process serves to itself."""
+    with database.translated("tidy"), database.writing() as connection:
+        connection.execute(sa.delete(PERMITS).where(PERMITS.c.provider_scope.in_(scopes)))
+        connection.execute(sa.delete(SCOPES).where(SCOPES.c.scope.in_(scopes)))
+
+
+def ending(database: Database) -> Any:
+    """A transaction in which permits may be ended: one at a time with those that give them."""
+    return database.exclusive(_LOCK)
+
+
+def _scope(connection: sa.Connection, name: str) -> dict[str, Any]:
+    found = connection.execute(sa.select(SCOPES).where(SCOPES.c.scope == name)).mappings().one_or_none()
+    return dict(_UNKNOWN) if found is None else {key: found[key] for key in _UNKNOWN}
+
+
+def _keep(database: Database, connection: sa.Connection, name: str, scope: dict[str, Any]) -> None:
+    insert = database.insert(SCOPES).values(scope=name, **scope)
+    connection.execute(insert.on_conflict_do_update(index_elements=["scope"], set_=scope))
+
+
+def _under_way(rows: Sequence[sa.RowMapping]) -> int:
+    return sum(row["ended_at"] is None for row in rows)
+
+
+def _token_wait_s(rows: Sequence[sa.RowMapping], tokens: int, tpm: int | None, now: float) -> float:
+    """Until the tokens of the last minute leave room for so many more."""
+    counted = [row for row in rows if row["started_at"] > now - MINUTE_S]
+    # A call above the limit on its own goes once the minute is empty; the provider has the last word on it.
+    if tpm is None or not counted or sum(row["tokens"] for row in counted) + tokens <= tpm:
+        return 0.0
+    return float(counted[0]["started_at"]) + MINUTE_S - now
+
+
+def _killed(permit: sa.RowMapping, now: float) -> dict[str, Any]:
+    """The row of ``calls`` for a call of which nobody knows how it came out."""
+    same = ("request_digest", "attempt", "run", "provider", "worker", "benchmark", "task_id", "sample", "epoch")
+    return {name: permit[name] for name in (*same, "reserved_usd")} | {
+        "at": now,
+        "status": str(Status.FAILED_TRANSIENT),
+        "error_class": KILLED,
+        "error": "its process died while the call was under way; what it cost is unknown",
+    }

@@ -1,0 +1,317 @@
+"""Permits: what lets the next call start, seen by several askings on one database and a clock that tests turn."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from trinity_assets.workers.budgets import Budget, run_budget, worker_budget
+from trinity_assets.workers.ledger import Call, Entry, Ledger
+from trinity_assets.workers.ledger_database import Database
+from trinity_assets.workers.ledger_tables import CALLS, PERMITS, SCOPES
+from trinity_assets.workers.outcomes import Outcome, Status
+from trinity_assets.workers.permits import KILLED, POLL_S, PROBE, Answer, Ended, Pace, Permits, Wish, forget
+from trinity_assets.workers.retrying import RetryPolicy
+from trinity_assets.workers.specs import Limits, WorkerLimits
+
+ON_BOTH_DATABASES = True
+
+GOOD = Outcome(Status.ANSWERED, text="4", input_tokens=4, output_tokens=6, cost_usd=0.25, cost_source="price")
+DOWN = Outcome(Status.FAILED_TRANSIENT, error_class="overloaded", error="try later", cost_usd=0.0)
+TOO_MUCH = Outcome(Status.FAILED_TRANSIENT, error_class="rate_limited", cost_usd=0.0, cost_source="rejected")
+STALLED = Outcome(Status.FAILED_TRANSIENT, error_class="timeout")
+
+RETRY = RetryPolicy(open_after=3, probes=3, base_s=1.0, cap_s=3.0)
+
+
+class Clock:
+    """The time by which every permit counts; it stands until a test moves it."""
+
+    now = 1_000_000.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    standing = Clock()
+    monkeypatch.setattr(Database, "now", lambda database, connection: standing.now)
+    return standing
+
+
+def pace(
+    *, worker: str = "w", limits: Limits | None = None, own: WorkerLimits | None = None, retry: RetryPolicy = RETRY
+) -> Pace:
+    return Pace("provider p", f"worker {worker}", limits or Limits(), own or WorkerLimits(), 45.0, retry)
+
+
+def wish(*, attempt: int = 1, tokens: int = 10, usd: float | None = None, worker: str = "w", run: str = "r") -> Wish:
+    return Wish("d" * 64, attempt, run, "p", worker, "b", "t", 0, 1, tokens, usd)
+
+
+class Asking:
+    """One asking, which ends its calls as it is told."""
+
+    def __init__(self, ledger: Ledger, at: Pace, budgets: list[Budget] | None = None) -> None:
+        self.ledger = ledger
+        self.pace = at
+        self.permits = Permits(ledger.database, at, budgets or [])
+
+    def take(self, wished: Wish | None = None) -> Answer:
+        return self.permits.take(wished or wish(), wish(attempt=PROBE, tokens=1))
+
+    def end(self, permit: str | None, outcome: Outcome, *, tokens: int | None = None, attempt: int = 1) -> None:
+        assert permit is not None
+        call = Call(
+            "d" * 64, attempt, "r", 1.0, "p", "w", "b", "t", 0, 1, outcome.status, None, None, None, None,
+            outcome.cost_usd, outcome.cost_source, None, outcome.error_class, None, reserved_usd=0.5,
+        )  # fmt: skip
+        self.ledger.record_all([Entry(call, outcome.text, Ended(permit, self.pace, outcome, tokens))])
+
+    def call(self, outcome: Outcome = GOOD, wished: Wish | None = None) -> None:
+        """A call from its permit to its end."""
+        answer = self.take(wished)
+        attempt = PROBE if answer.probe else 1
+        self.end(answer.permit or answer.probe, outcome, attempt=attempt)
+
+    def start(self, most: int = 100) -> list[str]:
+        """As many calls as may start now."""
+        permits: list[str] = []
+        while len(permits) < most and (answer := self.take()).permit is not None:
+            permits.append(answer.permit)
+        return permits
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_calls_under_way_are_counted_over_every_asking_of_the_provider(ledger: Ledger, clock: Clock) -> None:
+    limits = Limits(concurrency=3)
+    one = Asking(ledger, pace(worker="w1", limits=limits))
+    other = Asking(ledger, pace(worker="w2", limits=limits))
+    mine, theirs = one.start(2), other.start()
+    assert (len(mine), len(theirs)) == (2, 1)
+    assert other.take() == Answer(wait_s=POLL_S)
+    one.end(mine[0], GOOD)
+    assert len(other.start()) == 1
+
+
+def test_a_worker_keeps_its_own_limit_within_its_providers(ledger: Ledger, clock: Clock) -> None:
+    limits = Limits(concurrency=8)
+    one = Asking(ledger, pace(worker="w1", limits=limits, own=WorkerLimits(concurrency=2)))
+    other = Asking(ledger, pace(worker="w2", limits=limits))
+    assert (len(one.start()), len(other.start())) == (2, 6)
+
+
+def test_requests_per_minute_are_evenly_spaced_over_every_asking(ledger: Ledger, clock: Clock) -> None:
+    limits = Limits(concurrency=9, rpm=40)
+    one = Asking(ledger, pace(worker="w1", limits=limits))
+    other = Asking(ledger, pace(worker="w2", limits=limits))
+    assert len(one.start()) == 1
+    assert other.take().wait_s == pytest.approx(1.5)
+    clock.now += 1.5
+    assert len(other.start()) == 1 and one.take().wait_s == pytest.approx(1.5)
+
+
+def test_tokens_of_any_minute_are_counted_and_what_was_not_used_is_given_back(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(tpm=100)))
+    first = asking.take(wish(tokens=90)).permit
+    clock.now += 20
+    assert asking.take(wish(tokens=20)) == Answer(wait_s=40)
+    asking.end(first, GOOD, tokens=5)
+    asking.call(wished=wish(tokens=95))
+    clock.now += 40.5
+    assert asking.take(wish(tokens=10)).wait_s == pytest.approx(19.5)
+
+
+def test_a_call_above_the_limit_goes_once_the_minute_is_empty(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(tpm=100)))
+    asking.call(wished=wish(tokens=500))
+    assert asking.take(wish(tokens=500)) == Answer(wait_s=60)
+    clock.now += 60
+    assert asking.take(wish(tokens=500)).permit is not None
+
+
+def test_a_retry_after_holds_every_call_of_the_worker_and_no_other(ledger: Ledger, clock: Clock) -> None:
+    one, other = Asking(ledger, pace(worker="w1")), Asking(ledger, pace(worker="w2"))
+    one.call(replace(TOO_MUCH, retry_after_s=7.0))
+    assert one.take() == Answer(wait_s=7) and other.take().permit is not None
+
+
+# --- concurrency ------------------------------------------------------------------------------------------------------
+
+
+def test_concurrency_halves_once_per_round_and_grows_back_by_one_per_round(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(concurrency=8), retry=replace(RETRY, open_after=100)))
+    first = asking.start()
+    assert len(first) == 8
+    clock.now += 1
+    for permit in first:
+        asking.end(permit, TOO_MUCH)
+    second = asking.start()
+    assert len(second) == 4, "eight refusals of one round are one reason to halve"
+    clock.now += 1
+    for permit in second:
+        asking.end(permit, TOO_MUCH)
+    sizes = []
+    for _ in range(8):
+        clock.now += 1
+        started = asking.start()
+        sizes.append(len(started))
+        for permit in started:
+            asking.end(permit, GOOD)
+    assert sizes == [2, 2, 3, 4, 5, 6, 7, 7]
+
+
+def test_concurrency_never_falls_below_one_and_is_forgotten_after_a_minute_of_rest(
+    ledger: Ledger, clock: Clock
+) -> None:
+    at = pace(limits=Limits(concurrency=4), retry=replace(RETRY, open_after=100))
+    asking = Asking(ledger, at)
+    for _ in range(5):
+        asking.call(TOO_MUCH)
+        clock.now += 1
+    assert len(asking.start()) == 1
+    clock.now += 200
+    assert len(Asking(ledger, at).start()) == 4
+
+
+# --- the breaker ------------------------------------------------------------------------------------------------------
+
+
+def test_after_failures_in_a_row_one_probe_at_a_time_goes_at_growing_distances(ledger: Ledger, clock: Clock) -> None:
+    one, other = Asking(ledger, pace(worker="w1")), Asking(ledger, pace(worker="w2"))
+    one.call()
+    other.call()
+    for _ in range(3):
+        one.call(DOWN)
+    assert one.take() == Answer(wait_s=1) and other.take() == Answer(wait_s=1)
+    clock.now += 1
+    probe = one.take().probe
+    assert probe is not None
+    assert other.take() == one.take() == Answer(wait_s=POLL_S), "a probe is under way"
+    one.end(probe, DOWN, attempt=PROBE)
+    assert one.take() == Answer(wait_s=2)
+    clock.now += 2
+    one.call(DOWN)
+    assert other.take() == Answer(wait_s=3)
+    clock.now += 3
+    other.call(DOWN)
+    for asking in (one, other):
+        assert asking.take().stop == (
+            "provider p does not answer: 6 calls in a row failed, the last: overloaded: try later"
+        )
+
+
+def test_a_probe_that_is_answered_closes_the_breaker(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.call()
+    for _ in range(3):
+        asking.call(DOWN)
+    clock.now += 1
+    asking.call(GOOD)
+    assert asking.take().permit is not None
+
+
+def test_one_answer_among_failures_keeps_the_breaker_closed(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    for outcome in (DOWN, DOWN, GOOD, STALLED, DOWN):
+        asking.call(outcome)
+    assert asking.take().permit is not None
+
+
+def test_an_asking_that_begins_behind_an_open_breaker_probes_at_once_and_gives_up_sooner(
+    ledger: Ledger, clock: Clock
+) -> None:
+    first = Asking(ledger, pace())
+    first.call()
+    for _ in range(3):
+        first.call(DOWN)
+    later = Asking(ledger, pace())
+    later.call(DOWN)
+    assert later.take() == Answer(wait_s=2)
+    clock.now += 2
+    later.call(DOWN)
+    assert later.take().stop is not None
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_reserves_before_a_call_and_settles_after_it(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(), [run_budget(1.0, "r")])
+    held = asking.take(wish(usd=0.6)).permit
+    assert asking.take(wish(usd=0.6)) == Answer(wait_s=POLL_S), "what is under way may come out cheaper"
+    asking.end(held, GOOD)
+    asking.call(wished=wish(usd=0.6))
+    assert asking.take(wish(usd=0.6)).stop == (
+        "the budget of 1 USD for this run is used up: 0.5 USD are spent (calls of unknown cost counted at their most), "
+        "and the next call may cost 0.6 USD"
+    )
+
+
+def test_a_call_of_unknown_cost_counts_with_what_it_could_have_cost(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(retry=replace(RETRY, open_after=100)), [run_budget(1.0, "r")])
+    asking.call(STALLED, wish(usd=0.5))
+    asking.call(STALLED, wish(usd=0.5))
+    assert asking.take(wish(usd=0.01)).stop is not None
+    assert asking.take(wish(usd=0.0)).permit is not None
+
+
+def test_a_workers_budget_is_for_an_epoch_and_for_every_run(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(), [worker_budget(0.3, "w", 1)])
+    asking.call(wished=wish(usd=0.3, run="yesterday"))
+    assert asking.take(wish(usd=0.1)).stop is not None
+    assert Asking(ledger, pace(), [worker_budget(0.3, "w", 2)]).take(wish(usd=0.1)).permit is not None
+
+
+# --- what is left behind ----------------------------------------------------------------------------------------------
+
+
+def test_a_permit_that_was_not_used_leaves_nothing(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(concurrency=1)))
+    permit = asking.take().permit
+    assert permit is not None
+    asking.permits.give_back(permit)
+    assert asking.take().permit is not None
+
+
+def test_a_call_whose_process_died_is_a_failed_call_of_unknown_cost(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(concurrency=1)), [run_budget(1.0, "r")])
+    permit = asking.take(wish(usd=0.75)).permit
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    with ledger.database.writing() as connection:
+        connection.execute(sa.update(PERMITS).values(claimant="another", pid=int(dead.stdout)))
+    assert asking.take(wish(usd=0.5)).stop is not None, "it may have cost 0.75 USD"
+    with ledger.database.reading() as connection:
+        call = connection.execute(sa.select(CALLS)).mappings().one()
+    assert (call["status"], call["error_class"], call["cost_usd"], call["reserved_usd"]) == (
+        "failed_transient", KILLED, None, 0.75,
+    )  # fmt: skip
+    asking.end(permit, GOOD)  # it lived after all; what it answered is kept
+    assert asking.take(wish(usd=0.0)).permit is not None
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc to see processes")  # noqa: PTH110
+def test_a_permit_of_a_living_process_is_believed_until_it_expires(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(concurrency=1)))
+    asking.take()
+    other = Asking(ledger, pace(limits=Limits(concurrency=1)))
+    clock.now += 74
+    assert other.take() == Answer(wait_s=POLL_S)
+    clock.now += 2
+    assert other.take().permit is not None
+
+
+def test_a_scope_of_ones_own_is_forgotten_at_the_end(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.take()
+    forget(ledger.database, [asking.pace.provider, asking.pace.worker])
+    with ledger.database.reading() as connection:
+        left = [
+            connection.execute(sa.select(sa.func.count()).select_from(table)).scalar() for table in (PERMITS, SCOPES)
+        ]
+    assert left == [0, 0]
