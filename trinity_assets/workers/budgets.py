@@ -51,7 +51,8 @@ class Standing:
         """Why a call of at most ``usd`` is not made."""
         return (
             f"the budget of {self.budget.usd:g} USD for {self.budget.label} is used up: {self.spent_usd:.4g} USD are "
-            f"spent (calls of unknown cost counted at their most), and the next call may cost {usd:.4g} USD"
+            f"spent (calls of unknown cost counted at their most), and the next call may cost {usd:.4g} USD; raise it "
+            "and run again to ask for the rest"
         )
 
 

@@ -17,6 +17,7 @@ from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.ledger_database import Database
 from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS
 from trinity_assets.workers.outcomes import FAILURES
+from trinity_assets.workers.permits import PROBE
 from trinity_assets.workers.redaction import redact
 
 Cell = tuple[str, str]
@@ -136,11 +137,12 @@ def failures(ledger: Ledger) -> list[FailureGroup]:
     """
     group = (CALLS.c.provider, CALLS.c.worker, sa.func.coalesce(CALLS.c.error_class, "unknown").label("error_class"))
     settled = sa.exists().where(ANSWERS.c.request_digest == CALLS.c.request_digest)
+    question = CALLS.c.attempt != PROBE
     query = (
         sa.select(
             *group,
             sa.func.count().label("calls"),
-            sa.func.count(sa.distinct(sa.case((~settled, CALLS.c.request_digest)))).label("unsettled"),
+            sa.func.count(sa.distinct(sa.case((question & ~settled, CALLS.c.request_digest)))).label("unsettled"),
             sa.func.max(CALLS.c.at).label("at"),
             sa.func.max(CALLS.c.id).label("last"),
         )

@@ -249,7 +249,7 @@ def test_a_budget_reserves_before_a_call_and_settles_after_it(ledger: Ledger, cl
     asking.call(wished=wish(usd=0.6))
     assert asking.take(wish(usd=0.6)).stop == (
         "the budget of 1 USD for this run is used up: 0.5 USD are spent (calls of unknown cost counted at their most), "
-        "and the next call may cost 0.6 USD"
+        "and the next call may cost 0.6 USD; raise it and run again to ask for the rest"
     )
 
 
