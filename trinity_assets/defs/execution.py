@@ -15,9 +15,9 @@ _ENDS = (dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED)
 
 
 def concurrent_steps(catalog: Catalog) -> int:
-    """How many steps run at once: one per core, and one more per remote provider, whose steps wait for the network."""
-    remote = sum(isinstance(provider, LiteLLMProvider) for provider in catalog.providers.values())
-    return (os.cpu_count() or 1) + remote
+    """How many steps run at once: one per core, and those of remote providers, which wait for the network."""
+    remote = [provider for provider in catalog.providers.values() if isinstance(provider, LiteLLMProvider)]
+    return (os.cpu_count() or 1) + sum(provider.parallel_steps for provider in remote)
 
 
 def executor(catalog: Catalog) -> dg.ExecutorDefinition:

@@ -10,6 +10,7 @@ from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
 from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.pools import GRADING
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.grading.specs import TAKEN_AS_THEY_ARE
@@ -44,6 +45,7 @@ def _solves(worker: Worker, benchmark: Benchmark, key_variables: frozenset[str])
         kinds={"grader", "parquet"},
         owners=OWNERS,
         tags={"worker": worker.name, "benchmark": benchmark.name},
+        pool=GRADING,
     )
     def solves(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
         from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version, take_scores

@@ -11,6 +11,7 @@ from trinity_assets.workers.collection import collect
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets_tests.scripted_server import ScriptedServer
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
+from trinity_assets_tests.workers.test_ledger import rows
 
 ON_BOTH_DATABASES = True
 
@@ -51,4 +52,8 @@ def test_killed_twice_asks_nothing_settled_again(
     assert collection.complete and len(collection.frame) == TASKS
     assert asked - collection.reused <= 2 * CONCURRENCY, "more was lost than the calls in flight at the two kills"
     assert server.count() == asked + TASKS - collection.reused
+    # A row per request that arrived, and for those in flight at the kills one that says so.
+    calls = rows(ledger_url, "select error_class from calls")
+    assert server.count() <= len(calls) <= server.count() + 2 * CONCURRENCY
+    assert calls.count(("killed",)) == len(calls) - TASKS and 0 < calls.count(("killed",)) <= 2 * CONCURRENCY
     assert list(collection.frame["text"]) == [f"QUESTION {index}" for index in range(TASKS)]
