@@ -68,7 +68,7 @@ def wave(
     given_up: frozenset[dg.AssetKey] = frozenset(),
 ) -> list[dg.AssetKey]:
     full = {key: AssetState(key, states.get(key, "fresh")) for key in PARENTS}
-    return [state.key for state in next_wave(full, PARENTS, STEPS, selected, given_up)]
+    return [state.key for state in next_wave(full, PARENTS, STEPS, selected, failed=given_up)]
 
 
 def test_what_was_never_built_is_built_in_one_wave() -> None:
