@@ -373,6 +373,9 @@ def _outcome(result: BuildResult, selection: str | None) -> Iterator[str]:
     yield f"\n{built} built, {failed} failed, {len(result.waiting)} waiting for those."
     for key in result.failed:
         yield f"  failed: {key.to_user_string()}"
+    for router, workers in result.dropped.items():
+        for worker, reason in workers.items():
+            yield f"  router {router} is trained without {worker}: {reason}"
     unasked = [key for key in result.failed if keys.is_answers(key)]
     if unasked:
         yield "Everything that settled is kept; run the same command again to ask only for the rest."

@@ -24,6 +24,7 @@ from trinity_assets.defs.build import BuildResult
 from trinity_assets.defs.lineage import recorded_metadata
 from trinity_assets.defs.staleness import asset_states
 from trinity_assets.workers.specs import WorkerSpec
+from trinity_assets_tests import scripted_server
 from trinity_assets_tests.graph import small_catalog
 from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, CAPITALS, SUMS, TASKS, WORKERS, Site
 
@@ -350,6 +351,35 @@ def test_grade_refuses_what_is_no_file_without_a_traceback(
 def test_what_an_error_quotes_does_not_act_on_the_terminal(run: Run, empty_site: Site, tmp_path: Path) -> None:
     file = tmp_path / "\x1b[2J.jsonl"
     assert run("grade", str(file), "--benchmark", "sums")[2] == (f"error: there is no file {tmp_path}/\\x1b[2J.jsonl\n")
+
+
+def test_a_build_that_drops_a_worker_fails_and_says_so_and_so_does_show(
+    site: Site, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.catalog.edit("routers.yaml", "export: ridge", "export: ridge\n    on_incomplete: drop_worker")
+    site.catalog.edit("workers.yaml", "max_tokens: 64", "max_tokens: 65")
+    site.server.script("m_long", scripted_server.status(401))
+    execute = small_catalog.execute_here(site.definitions(), {})
+    here = "trinity_assets.defs.execution.execute_in_processes"
+    monkeypatch.setattr(here, lambda instance, wanted, **tags: execute(instance, wanted))
+    status, printed, _ = run("build")
+    assert status == 1
+    reason = "; ".join(
+        f"answers on {benchmark} were made with other settings (sampling.max_tokens: 64 -> 65)" for benchmark in TASKS
+    )
+    *_, counts, first, second, dropped, advice = printed.splitlines()
+    assert counts == "4 assets built, 2 failed, 0 waiting for those."
+    assert {first, second} == {f"  failed: answers/long/{benchmark}" for benchmark in TASKS}
+    assert dropped == f"  router small is trained without long: {reason}"
+    assert advice == "Everything that settled is kept; run the same command again to ask only for the rest."
+
+    status, printed, _ = run("show")
+    assert status == 0
+    assert f"trained without long: {reason}.\n" in printed
+    path = printed.rpartition("checkpoint: ")[2].splitlines()[0]
+    status, printed, _ = run("route", TASKS["sums"][0].question, "--checkpoint", path)
+    assert status == 0
+    assert [line.split()[0] for line in printed.splitlines()[1:-1]] == ["direct", "terse"]
 
 
 ANSWERS, GOLD, TABLE = (dg.AssetKey(path) for path in (["answers", "w", "b"], ["benchmarks", "b", "gold"], ["r", "t"]))

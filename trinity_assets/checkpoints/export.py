@@ -26,26 +26,31 @@ from trinity_assets.store.tables import read_table
 def manifest_fields(
     store: ArtifactStore, workers: Sequence[Worker], export: str, heads: Heads, evaluation: Evaluation
 ) -> ManifestFields:
-    """What is declared of the head that trainer ``export`` learned for ``workers``.
+    """What is declared of the head that trainer ``export`` learned for ``workers``, less those that were dropped.
 
     Raises:
         CheckpointError: the head was trained for other workers, or not by that trainer.
         ArtifactError: an artifact that the head was made from is gone.
     """
     trained_for = [(row.name, row.digest) for row in heads.spec.workers]
-    if trained_for != [(worker.name, worker.digest) for worker in workers]:
+    dropped = {worker.name for worker in evaluation.dropped}
+    kept = [worker for worker in workers if worker.name not in dropped]
+    if trained_for != [(worker.name, worker.digest) for worker in kept] or len(kept) + len(dropped) != len(workers):
+        without = f" without {sorted(dropped)}" if dropped else ""
         raise CheckpointError(
-            f"the head of {heads.spec.router} was trained for {[name for name, _ in trained_for]}, the pool now is "
-            f"{[worker.name for worker in workers]} or has changed within; build the router's table and head again"
+            f"the head of {heads.spec.router} was trained for {[name for name, _ in trained_for]}{without}, the pool "
+            f"now is {[worker.name for worker in workers]} or has changed within; build the router's table and head "
+            "again"
         )
     if export not in heads.weights:
         raise CheckpointError(f"no head was trained by {export}; there are {', '.join(heads.weights)}")
     record = heads.spec.trainers[export]
     return ManifestFields(
         router=heads.spec.router,
-        pool=tuple(_pool_entry(worker) for worker in workers),
-        rows=Rows(workers=len(workers)),
-        offsets=(0.0,) * len(workers),
+        pool=tuple(_pool_entry(worker) for worker in kept),
+        dropped=evaluation.dropped,
+        rows=Rows(workers=len(kept)),
+        offsets=(0.0,) * len(kept),
         policy=Policy(kind="head", margin=evaluation.policy(export).difference),
         feature_spec=heads.spec.feature_spec,
         trainer=TrainerRecord(

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.checkpoints.versions import MANIFEST_FORMAT, MANIFEST_VERSION
+from trinity_assets.routing.completeness import Dropped
 from trinity_assets.routing.evaluation import Evaluation
 from trinity_assets.routing.statistics import Verdict
 from trinity_assets.spec import Sha256, Slug, Spec, digest
@@ -93,6 +94,8 @@ class ManifestFields(Spec):
 
     router: Slug
     pool: tuple[PoolEntry, ...] = Field(min_length=1)
+    dropped: tuple[Dropped, ...] = ()
+    """The workers that the catalog's pool has besides, without which the head was trained."""
     rows: Rows
     offsets: tuple[float, ...]
     """Added to the workers' scores, one per worker."""
@@ -109,6 +112,8 @@ class ManifestFields(Spec):
         faults = []
         if len(set(names)) != len(names):
             faults.append(f"the pool names a worker twice: {names}")
+        if again := [worker.name for worker in self.dropped if worker.name in names]:
+            faults.append(f"the workers {again} are both in the pool and dropped")
         if self.rows.workers != len(names):
             faults.append(f"rows.workers is {self.rows.workers}, the pool has {len(names)}")
         if len(self.offsets) != len(names):
@@ -131,7 +136,7 @@ class Manifest(ManifestFields):
     @property
     def digest(self) -> str:
         """What two checkpoints with the same content share, whenever and wherever they were written."""
-        return digest(self.model_dump(mode="json", exclude={"created_at", "environment"}))
+        return self._digest_without("created_at", "environment")
 
     @property
     def data_version(self) -> str:
@@ -139,12 +144,17 @@ class Manifest(ManifestFields):
 
         Not the shas of the data behind them: those artifacts hold latencies, which no two runs share.
         """
-        return digest(self.model_dump(mode="json", exclude={"created_at", "environment", "data"}))
+        return self._digest_without("created_at", "environment", "data")
 
     @property
     def workers(self) -> list[str]:
         """The pool's names in row order."""
         return [entry.name for entry in self.pool]
+
+    def _digest_without(self, *fields: str) -> str:
+        # A later field, which changes no digest of a manifest that has no use for it.
+        unused = () if self.dropped else ("dropped",)
+        return digest(self.model_dump(mode="json", exclude={*fields, *unused}))
 
 
 def evaluation_record(evaluation: Evaluation, head: str) -> EvaluationRecord:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import socket
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import dagster as dg
 import psutil
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
+from trinity_assets.defs.dropping import dropped_workers, dropping_tables
 from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
 from trinity_assets.errors import MissingKeyError, SelectionError
 
@@ -29,11 +30,15 @@ Execute = Callable[[dg.DagsterInstance, Sequence[dg.AssetKey]], set[dg.AssetKey]
 
 @dataclass(frozen=True)
 class BuildResult:
-    """How a build ended: what was materialized, what failed, and what waits for that."""
+    """How a build ended: what was materialized, what failed, and what waits for that.
+
+    ``dropped`` are the workers that selected routers are trained without, by router, each with the reason.
+    """
 
     built: tuple[dg.AssetKey, ...]
     failed: tuple[dg.AssetKey, ...]
     waiting: tuple[dg.AssetKey, ...]
+    dropped: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -70,7 +75,7 @@ def pending(
     rebuild: bool = False,
 ) -> list[AssetState]:
     """The selected assets that are not up to date (with ``rebuild`` all of them), in topological order."""
-    states = _asked_again(asset_states(definitions, instance), selected if rebuild else frozenset())
+    states = _asked_again(_states(definitions, instance), selected if rebuild else frozenset())
     return [state for key, state in states.items() if key in selected and state.state != "fresh"]
 
 
@@ -90,16 +95,18 @@ def build(
     """
     parents = parent_keys(definitions)
     steps = _step_siblings(definitions)
+    dropping = dropping_tables(definitions)
+    may_lack = {table.key: table.may_lack for table in dropping}
     built: list[dg.AssetKey] = []
     failed: set[dg.AssetKey] = set()
     while True:
-        states = asset_states(definitions, instance)
+        states = _states(definitions, instance)
         # Steps read the catalog anew. When it is edited while a build runs, what was just built is not what this build
         # knows, and building it again would not end; it is left to the next build.
-        outrun = {key for key in built if states[key].state != "fresh"}
+        outrun = frozenset(key for key in built if states[key].state != "fresh")
         if rebuild:
             states = _asked_again(states, selected - set(built))
-        wave = next_wave(states, parents, steps, selected, frozenset(failed | outrun))
+        wave = next_wave(states, parents, steps, selected, failed=failed, outrun=outrun, may_lack=may_lack)
         if not wave:
             break
         announce(wave)
@@ -110,7 +117,13 @@ def build(
         # A step that never started because its upstream failed is not itself a failure: it waits.
         failed |= {key for key in missed if not any(parent in missed for parent in parents[key])}
     waiting = [key for key, state in states.items() if key in selected and state.state != "fresh" and key not in failed]
-    return BuildResult(tuple(built), tuple(key for key in states if key in failed), tuple(waiting))
+    dropped = {table.router: dropped_workers(instance, table.key) for table in dropping if table.key in selected}
+    return BuildResult(
+        tuple(built),
+        tuple(key for key in states if key in failed),
+        tuple(waiting),
+        {router: workers for router, workers in dropped.items() if workers},
+    )
 
 
 def require_keys(
@@ -146,20 +159,29 @@ def next_wave(
     parents: Mapping[dg.AssetKey, list[dg.AssetKey]],
     steps: Mapping[dg.AssetKey, frozenset[dg.AssetKey]],
     selected: frozenset[dg.AssetKey],
-    given_up: frozenset[dg.AssetKey],
+    *,
+    failed: Collection[dg.AssetKey] = (),
+    outrun: Collection[dg.AssetKey] = (),
+    may_lack: Mapping[dg.AssetKey, Collection[dg.AssetKey]] | None = None,
 ) -> list[AssetState]:
     """The assets that can be built now, in topological order (that of ``states``).
 
-    ``steps`` gives for each asset all the assets that its step makes; they are built together. ``given_up`` holds
-    assets that failed in this build: neither they nor what needs them is tried again.
+    ``steps`` gives for each asset all the assets that its step makes; they are built together. ``failed`` holds assets
+    that failed in this build, and ``outrun`` those whose declaration changed under it: neither they nor what needs them
+    is tried again. ``may_lack`` gives for an asset the dependencies that it does not need: one that cannot be had in
+    this build, because it failed or something before it did, is no hindrance then.
 
     An unselected asset that is not up to date blocks what depends on it: building on it would publish what the catalog
     no longer says.
     """
     wave: dict[dg.AssetKey, AssetState] = {}
-    blocked: set[dg.AssetKey] = set(given_up)
+    blocked: set[dg.AssetKey] = {*failed, *outrun}
+    lost: set[dg.AssetKey] = set(failed)
     for key, state in states.items():
-        upstream = parents[key]
+        dispensable = lost.intersection((may_lack or {}).get(key, ()))
+        upstream = [parent for parent in parents[key] if parent not in dispensable]
+        if not lost.isdisjoint(upstream):
+            lost.add(key)
         if key not in selected:
             if state.state != "fresh" or any(parent in blocked for parent in upstream):
                 blocked.add(key)
@@ -194,6 +216,31 @@ def release_dead_runs(instance: dg.DagsterInstance) -> list[str]:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
         released.append(run.run_id)
     return released
+
+
+def _states(definitions: dg.Definitions, instance: dg.DagsterInstance) -> dict[dg.AssetKey, AssetState]:
+    """The state of every asset, in topological order; a table is stale, too, while it lacks a worker that it need not.
+
+    Its dependencies do not always tell: a worker that was asked otherwise and answers the same has the same solves as
+    before, which the table depended on all the time.
+    """
+    states = asset_states(definitions, instance)
+    parents = parent_keys(definitions)
+    for table in dropping_tables(definitions):
+        if states[table.key].state == "fresh":
+            complete = [
+                worker
+                for worker in dropped_workers(instance, table.key)
+                if all(
+                    states[key].state in ("fresh", "failed")  # failed: what there is, is of the present settings
+                    for solves in table.solves[worker]
+                    for key in (solves, *parents[solves])
+                )
+            ]
+            if complete:
+                causes = tuple(f"{worker} is complete now" for worker in complete)
+                states[table.key] = AssetState(table.key, "stale", causes)
+    return states
 
 
 def _asked_again(

@@ -7,6 +7,7 @@ import dagster as dg
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.checkpoints.versions import MANIFEST_VERSION
 from trinity_assets.defs import keys
+from trinity_assets.defs.dropping import dropped_metadata
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, router_group, router_tags
 from trinity_assets.defs.resources import CheckpointsResource, StoreResource
@@ -67,6 +68,7 @@ def _checkpoint(router: Router) -> dg.AssetsDefinition:
             "test_rows": record.n_test,
             "parameters": int(published.head.size),
             "try it": dg.MetadataValue.md(f'`trinity-assets route "What is 2 plus 3?" --checkpoint {path}`'),
+            **dropped_metadata(published.manifest.dropped),
         }
         return materialized(key, artifact, published.manifest.data_version, upstream.inputs, metadata)
 

@@ -56,7 +56,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             if upstream.data_version(keys.table(router.name)) != heads.spec.table_version:
                 raise ArtifactError(f"the heads of {router.name} were trained on another table; build the head first")
             prices = {worker.name: worker.price for worker in router.workers}
-            result = evaluate(data.table, data.features, heads.weights, workers, prices=prices)
+            result = evaluate(data.table, data.features, heads.weights, workers, prices=prices, dropped=data.dropped)
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported = result.policy(router.training.export)
         pictures = {

@@ -19,7 +19,6 @@ def head_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
 
 def _head(router: Router) -> dg.AssetsDefinition:
     key = keys.head(router.name)
-    workers = [worker.name for worker in router.workers]
 
     @dg.asset(
         key=key,
@@ -42,7 +41,7 @@ def _head(router: Router) -> dg.AssetsDefinition:
         tags=router_tags(router),
     )
     def head(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
-        from trinity_assets.routing.head import HeadRow, HeadSpec, best_single_on_train, write_heads
+        from trinity_assets.routing.head import HeadSpec, best_single_on_train, write_heads
         from trinity_assets.routing.inputs import read_router_data
         from trinity_assets.routing.objective import training_objective
         from trinity_assets.routing.specs import TRAINERS
@@ -51,21 +50,24 @@ def _head(router: Router) -> dg.AssetsDefinition:
         with step():
             artifacts = store.open()
             data = read_router_data(artifacts, upstream.sha256(keys.table(router.name)))
-            objective = training_objective(data.table, data.features, workers)
+            objective = training_objective(data.table, data.features, data.workers)
             trained = {
                 name: TRAINERS[name].load()(objective, settings) for name, settings in router.training.trainers.items()
             }
             spec = HeadSpec(
                 router=router.name,
-                workers=tuple(HeadRow(name=worker.name, digest=worker.digest) for worker in router.workers),
+                workers=data.pool,
                 feature_spec=data.feature_spec,
                 table_sha256=data.table_sha256,
                 table_version=upstream.data_version(keys.table(router.name)),
-                best_single_on_train=best_single_on_train(data.table, workers),
+                best_single_on_train=best_single_on_train(data.table, data.workers),
                 trainers={name: result.record for name, result in trained.items()},
             )
             artifact, version = write_heads(artifacts, {name: result.weights for name, result in trained.items()}, spec)
-        metadata: dict[str, Any] = {"parameters": len(workers) * data.features.shape[1], "train_rows": data.train_rows}
+        metadata: dict[str, Any] = {
+            "parameters": len(data.pool) * data.features.shape[1],
+            "train_rows": data.train_rows,
+        }
         for name, result in trained.items():
             metadata[f"train_reward_{name}"] = result.reward
             metadata[f"seconds_{name}"] = result.seconds

@@ -18,6 +18,8 @@ from trinity_assets.defs.lineage import DATA_VERSION_TAG
 
 CODE_VERSION_TAG = "dagster/code_version"
 INPUT_VERSION_PREFIX = "dagster/input_data_version/"
+NEVER_BUILT = "INITIAL"
+"""What Dagster records as the data version of a dependency that was never materialized."""
 
 State = Literal["fresh", "stale", "missing", "failed"]
 
@@ -72,7 +74,7 @@ def asset_state(
         for name, version in tags.items()
         if name.startswith(INPUT_VERSION_PREFIX)
     }
-    current = {key.to_user_string(): (recorded[key] or {}).get(DATA_VERSION_TAG) for key in dependencies}
+    current = {key.to_user_string(): (recorded[key] or {}).get(DATA_VERSION_TAG, NEVER_BUILT) for key in dependencies}
     for name, version in sorted(current.items()):
         if name not in used:
             causes.append(f"depends on {name} now")

@@ -1,5 +1,6 @@
 """Floor four: what a router learns from, its tasks' scores, costs, latencies and split in one table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -7,10 +8,12 @@ import dagster as dg
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
+from trinity_assets.defs.dropping import cell_records, dropped_metadata, drops_workers, may_lack_metadata
 from trinity_assets.defs.lineage import Upstream, artifact_sha256, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.defs.solves import solves_identity
+from trinity_assets.recorded.specs import Worker
 from trinity_assets.routing.specs import TABLE_VERSION
 from trinity_assets.spec import digest
 
@@ -23,10 +26,10 @@ def table_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
 def _table(router: Router) -> dg.AssetsDefinition:
     key = keys.table(router.name)
     benchmarks = [benchmark.name for benchmark in router.benchmarks]
-    workers = [worker.name for worker in router.workers]
+    drops = drops_workers(router)
     identity = {
         "version": TABLE_VERSION,
-        "pool": [{"name": worker.name, "digest": worker.digest} for worker in router.workers],
+        "pool": _rows(router.workers),
         "benchmarks": benchmarks,
         "split": router.training.split.model_dump(mode="json"),
         "on_incomplete": router.training.on_incomplete,
@@ -37,19 +40,22 @@ def _table(router: Router) -> dg.AssetsDefinition:
         deps=[
             *(keys.tasks(benchmark) for benchmark in benchmarks),
             *(keys.features(router.backbone.name, benchmark) for benchmark in benchmarks),
-            *(keys.solves(worker, benchmark) for worker in workers for benchmark in benchmarks),
+            *(keys.solves(worker.name, benchmark) for worker in router.workers for benchmark in benchmarks),
         ],
         group_name=router_group(router),
         description=(
             f"What `{router.name}` learns from: a row per task of {', '.join(f'`{b}`' for b in benchmarks)} with the "
             "score, cost and latency of every worker, held-out or not, by reference to the features."
+            + (" A worker is left out while one of its cells is incomplete." if drops else "")
         ),
+        metadata=may_lack_metadata(router),
         code_version=digest(identity),
         kinds={"parquet"},
         owners=OWNERS,
         tags=router_tags(router),
     )
     def table(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+        from trinity_assets.routing.completeness import complete_members
         from trinity_assets.routing.table import ROUTER_TABLE, join_table, router_table_schema, table_data_version
         from trinity_assets.store.tables import read_table, write_table
 
@@ -57,24 +63,33 @@ def _table(router: Router) -> dg.AssetsDefinition:
         with step():
             artifacts = store.open()
             tasks = {b: read_table(artifacts, "tasks", upstream.sha256(keys.tasks(b))).frame for b in benchmarks}
+            members = (
+                complete_members(artifacts, router.name, cell_records(context, artifacts, router)) if drops else None
+            )
+            dropped = members.dropped if members else ()
+            pool = [worker for worker in router.workers if worker.name not in {one.name for one in dropped}]
+            workers = [worker.name for worker in pool]
             solves = {
                 (w.name, b.name): read_table(
                     artifacts, "solves", upstream.sha256(keys.solves(w.name, b.name)), solves_identity(w, b)
                 ).frame
-                for w in router.workers
+                for w in pool
                 for b in router.benchmarks
             }
+            if members:  # earlier answers may be to more tasks than the present ones
+                solves = {c: frame[frame["task_id"].isin(members.covered[c])] for c, frame in solves.items()}
             # Solves do not say how their answers were asked for: equal answers are equal solves. The table names the
             # workers, so it refuses where the newest answers are not yet those of the workers that it would name.
-            for w in router.workers:
+            for w in pool:
                 for b in router.benchmarks:
                     newest = artifact_sha256(context.instance, keys.answers(w.name, b.name))
                     if newest is not None:
                         read_table(artifacts, "answers", newest, answers_identity(w, b))
             features = {b: upstream.data_version(keys.features(router.backbone.name, b)) for b in benchmarks}
             frame = join_table(solves, tasks, workers, router.training.split)
+            made = identity | {"pool": _rows(pool), "dropped": [worker.model_dump() for worker in dropped]}
             schema = router_table_schema(workers)
-            artifact = write_table(artifacts, ROUTER_TABLE, frame, schema, identity, upstream.inputs)
+            artifact = write_table(artifacts, ROUTER_TABLE, frame, schema, made, upstream.inputs)
         scores = frame[[f"score__{worker}" for worker in workers]]
         metadata = {
             "rows": len(frame),
@@ -84,8 +99,16 @@ def _table(router: Router) -> dg.AssetsDefinition:
             "solved_by_any": float((scores.max(axis="columns") == 1).mean()),
             "no_signal": int((scores.max(axis="columns") == scores.min(axis="columns")).sum()),
             "preview": preview(frame[["task_id", "category", "split", *scores.columns]]),
+            **dropped_metadata(dropped),
         }
-        version = digest({"table": table_data_version(frame, workers), "features": features})
+        # With the reasons, since the checkpoint says them.
+        said = {"dropped": made["dropped"]} if dropped else {}
+        version = digest({"table": table_data_version(frame, workers), "features": features} | said)
         return materialized(key, artifact, version, upstream.inputs, metadata)
 
     return table
+
+
+def _rows(workers: Sequence[Worker]) -> list[dict[str, str]]:
+    """How a table names workers."""
+    return [{"name": worker.name, "digest": worker.digest} for worker in workers]

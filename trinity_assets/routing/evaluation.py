@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from pydantic import Field
 
 from trinity_assets.errors import ArtifactError, TrainingError
 from trinity_assets.routing.baselines import Choices, Side, baselines, pick
+from trinity_assets.routing.completeness import Dropped
 from trinity_assets.routing.objective import route
 from trinity_assets.routing.specs import EVALUATION_VERSION
 from trinity_assets.routing.split import TEST, TRAIN
@@ -72,12 +73,13 @@ class BenchmarkResult(Spec):
 class Evaluation(Spec):
     """How every head did on held-out tasks, beside what it had to beat.
 
-    ``n_missing`` test tasks were left out because a score is unknown. ``reference_worker`` is the single worker that
-    was best on train.
+    ``dropped`` are the pool's workers that the router was trained without. ``n_missing`` test tasks were left out
+    because a score is unknown. ``reference_worker`` is the single worker that was best on train.
     """
 
     version: int = EVALUATION_VERSION
     workers: tuple[str, ...]
+    dropped: tuple[Dropped, ...] = ()
     reference_worker: str
     n_train: int
     n_test: int
@@ -111,6 +113,7 @@ def evaluate(
     workers: Sequence[str],
     *,
     prices: Mapping[str, Price | None] | None = None,
+    dropped: Sequence[Dropped] = (),
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
@@ -120,6 +123,7 @@ def evaluate(
         features: (n, H), aligned to the rows of ``table``.
         workers: the pool, in the order of the heads' rows.
         prices: per worker; one without a price costs what was charged when it was asked.
+        dropped: the workers of the pool that ``table`` was made without.
 
     Raises:
         TrainingError: there is nothing to compare on, or a head does not fit the pool and the features.
@@ -152,6 +156,7 @@ def evaluate(
     )
     return Evaluation(
         workers=tuple(workers),
+        dropped=tuple(dropped),
         reference_worker=workers[int(references[0].shares[0].argmax())],
         n_train=len(train.scores),
         n_test=len(test.scores),
@@ -166,7 +171,10 @@ def evaluate(
 def write_evaluation(store: ArtifactStore, evaluation: Evaluation, inputs: Mapping[str, str]) -> tuple[str, str]:
     """Keep an evaluation with the shas of its ``inputs``; returns its sha256 and its data version, blind to costs."""
     header = {"kind": KIND, "inputs": dict(inputs), "evaluation": evaluation.model_dump(mode="json")}
-    decisive = evaluation.model_dump(mode="json", exclude={"policies": {"__all__": {"cost_usd"}}})
+    undecisive: dict[str, Any] = {"policies": {"__all__": {"cost_usd"}}}
+    if not evaluation.dropped:  # a later field, which changes no version of an evaluation that has no use for it
+        undecisive["dropped"] = True
+    decisive = evaluation.model_dump(mode="json", exclude=undecisive)
     return store.put(canonical_json(header).encode()), digest(decisive)
 
 

@@ -10,6 +10,8 @@ import pandas as pd
 from trinity_assets.backbones.index import read_features
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.errors import TrainingError
+from trinity_assets.routing.completeness import Dropped
+from trinity_assets.routing.head import HeadRow
 from trinity_assets.routing.split import TRAIN
 from trinity_assets.routing.table import ROUTER_TABLE, align_features
 from trinity_assets.store.artifacts import ArtifactStore
@@ -22,14 +24,22 @@ FEATURES = "features"
 class RouterData:
     """A router table and its features: ``features`` (n, H) float32, aligned to the rows of ``table``.
 
-    ``inputs`` are the shas of the artifacts that the table was made from, by asset name.
+    ``pool`` are the workers that have columns in it, in the pool's order, and ``dropped`` those that it was made
+    without. ``inputs`` are the shas of the artifacts that the table was made from, by asset name.
     """
 
     table: pd.DataFrame
+    pool: tuple[HeadRow, ...]
+    dropped: tuple[Dropped, ...]
     features: np.ndarray
     feature_spec: FeatureSpec
     table_sha256: str
     inputs: dict[str, str]
+
+    @property
+    def workers(self) -> list[str]:
+        """The pool's names in row order."""
+        return [row.name for row in self.pool]
 
     @property
     def train_rows(self) -> int:
@@ -54,4 +64,12 @@ def read_router_data(store: ArtifactStore, table_sha256: str) -> RouterData:
         if differences := specs[0].differences(spec):
             raise TrainingError(f"the benchmarks' features differ: {'; '.join(differences)}; extract them again")
     matrix = align_features(table.frame, {name: (found.task_ids, found.matrix) for name, found in features.items()})
-    return RouterData(table.frame, matrix, specs[0], table_sha256, table.inputs)
+    return RouterData(
+        table.frame,
+        tuple(HeadRow.model_validate(row) for row in table.spec["pool"]),
+        tuple(Dropped.model_validate(worker) for worker in table.spec.get("dropped", ())),
+        matrix,
+        specs[0],
+        table_sha256,
+        table.inputs,
+    )

@@ -76,7 +76,8 @@ def _share_rows(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
-    return [
+    absent = [f"trained without {worker.name}: {worker.reason}." for worker in evaluation.dropped]
+    return absent + [
         f"{result.name}: {result.verdict}; these {evaluation.n_test} tasks would show a difference of "
         f"{result.detectable * 100:.1f} points with 80% power."
         if result.detectable is not None

@@ -91,13 +91,20 @@ def _trainers_schema() -> dict[str, Any]:
     return {"type": "object", "properties": settings, "additionalProperties": False, "minProperties": 1}
 
 
+OnIncomplete = Literal["wait", "drop_worker"]
+
+
 class RouterTraining(Spec):
-    """The part of a router's declaration that this package reads; the catalog adds pool, benchmarks and backbone."""
+    """The part of a router's declaration that this package reads; the catalog adds pool, benchmarks and backbone.
+
+    ``on_incomplete`` says what a router does about a worker with an incomplete cell: wait for it, or be trained without
+    it until the cell is complete.
+    """
 
     trainers: Annotated[dict[str, SerializeAsAny[Spec]], WithJsonSchema(_trainers_schema())] = Field(min_length=1)
     export: str
     split: SplitSpec = SplitSpec()
-    on_incomplete: Literal["wait"] = "wait"
+    on_incomplete: OnIncomplete = "wait"
 
     @field_validator("trainers", mode="before")
     @classmethod

@@ -21,6 +21,15 @@ from trinity_assets.checkpoints.manifest import (
 
 POOL = ("ada", "bob", "cyd")
 HEAD = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], dtype=np.float32)
+FEATURE_SPEC = FeatureSpec(
+    weights=WeightsIdentity(source="tiny", sha256="0" * 64),
+    hidden_size=4,
+    transcript="raw",
+    position=-2,
+    dtype="float32",
+    max_tokens=64,
+    overlong="keep_tail",
+)
 
 
 def entry(name: str) -> PoolEntry:
@@ -35,15 +44,7 @@ def fields() -> ManifestFields:
         rows=Rows(workers=3),
         offsets=(0.0, 0.0, 0.0),
         policy=Policy(kind="head"),
-        feature_spec=FeatureSpec(
-            weights=WeightsIdentity(source="tiny", sha256="0" * 64),
-            hidden_size=4,
-            transcript="raw",
-            position=-2,
-            dtype="float32",
-            max_tokens=64,
-            overlong="keep_tail",
-        ),
+        feature_spec=FEATURE_SPEC,
         trainer=TrainerRecord(kind="ridge", settings={"alphas": [1.0]}),
         data=DataRecord(tasks={"quiz": "1" * 64}, gold={}, answers={}, solves={}, features={}, table="2" * 64),
         evaluation=EvaluationRecord(verdict="tie", accuracy=0.5, interval=(-0.1, 0.1), baselines={}, n_test=40),

@@ -11,6 +11,8 @@ from safetensors.numpy import save
 from trinity_assets.checkpoints.directory import HEAD_FILE, MANIFEST, load_checkpoint, write_checkpoint
 from trinity_assets.checkpoints.manifest import Policy, Rows
 from trinity_assets.errors import CheckpointError
+from trinity_assets.routing.completeness import Dropped
+from trinity_assets.spec import digest
 from trinity_assets_tests.checkpoints.conftest import HEAD, POOL
 
 
@@ -71,6 +73,10 @@ CORRUPTIONS = {
         lambda path: rewrite(path, policy={"kind": "constant", "worker": "eve"}),
         "not in the pool",
     ),
+    "a dropped worker in the pool": (
+        lambda path: rewrite(path, dropped=[{"name": "bob", "reason": "answers on quiz were never complete"}]),
+        r"the workers \['bob'\] are both in the pool and dropped",
+    ),
     "rows against pool": (
         lambda path: rewrite(path, rows={"workers": 2, "roles": 1}),
         "rows.workers is 2, the pool has 3",
@@ -128,6 +134,31 @@ def test_nothing_invalid_is_written(tmp_path, fields):
     with pytest.raises(CheckpointError, match=r"need \(5, 4\)"):
         write_checkpoint(tmp_path, fields.model_copy(update={"rows": Rows(workers=3, roles=2)}), HEAD)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_was_dropped_is_read_back_and_counts(tmp_path, fields):
+    gone = Dropped(name="eve", reason="answers on quiz cover 30 of 40 tasks")
+    with_eve = write_checkpoint(tmp_path, fields, HEAD)
+    without_eve = write_checkpoint(tmp_path, fields.model_copy(update={"dropped": (gone,)}), HEAD)
+    assert json.loads((without_eve / MANIFEST).read_text())["dropped"] == [gone.model_dump()]
+    assert load_checkpoint(without_eve).manifest.dropped == (gone,)
+    versions = {load_checkpoint(path).manifest.data_version for path in (with_eve, without_eve)}
+    assert len(versions) == 2
+    assert with_eve != without_eve
+
+
+def test_a_manifest_of_before_workers_were_dropped_reads_back_and_is_the_same(checkpoint):
+    before = load_checkpoint(checkpoint).manifest
+    declared = json.loads((checkpoint / MANIFEST).read_text())
+    assert declared.pop("dropped") == []
+    (checkpoint / MANIFEST).write_text(json.dumps(declared))
+    manifest = load_checkpoint(checkpoint).manifest
+    assert manifest.dropped == ()
+    # What it said of itself then, when there was no such field.
+    undigested = {"created_at", "environment", "dropped"}
+    assert manifest.digest == before.digest == digest(manifest.model_dump(mode="json", exclude=undigested))
+    undigested.add("data")
+    assert manifest.data_version == digest(manifest.model_dump(mode="json", exclude=undigested))
 
 
 def test_the_policy_names_a_worker_exactly_when_constant():

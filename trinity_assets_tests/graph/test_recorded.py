@@ -195,6 +195,24 @@ def test_a_file_that_lacks_tasks_fails_its_cell_and_nothing_is_trained_on_half(r
     assert missing[missing].index.tolist() == ["sums_05"]
 
 
+def test_a_router_may_do_without_a_recorded_worker_whose_files_lack_tasks(recorded: Site) -> None:
+    recorded.catalog.edit("routers.yaml", "export: ridge", "export: ridge\n    on_incomplete: drop_worker")
+    path = recorded.catalog.directory / WIDE
+    whole = path.read_text()
+    path.write_text("".join(line for line in whole.splitlines(keepends=True) if not line.startswith("sums_05")))
+    built = recorded.build()
+    assert set(built.messages) == {"answers/logged/sums"}
+    assert built.built == set(ROUTER)
+    manifest = checkpoint(recorded).manifest
+    assert manifest.workers == ["direct", "terse", "long"]
+    ((name, reason),) = [(worker.name, worker.reason) for worker in manifest.dropped]
+    assert name == "logged"
+    assert reason.startswith("answers on sums were made with other settings (files: [")
+    path.write_text(whole)
+    assert recorded.build().requests == {}
+    assert checkpoint(recorded).manifest.workers == ["direct", "terse", "long", "logged"]
+
+
 def checkpoint(site: Site) -> Checkpoint:
     with site.instance() as instance:
         path = recorded_metadata(instance, keys.checkpoint("small"), "path")

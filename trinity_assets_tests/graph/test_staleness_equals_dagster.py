@@ -99,3 +99,11 @@ def test_after_a_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.server.script("m_long", behaving(site.server))
     site.build()
     assert not_fresh(compare(site)) == {}
+
+
+def test_after_a_worker_was_dropped(empty_site: Site) -> None:
+    empty_site.catalog.edit("routers.yaml", "export: ridge", "export: ridge\n    on_incomplete: drop_worker")
+    empty_site.server.script("m_long", status(401))
+    empty_site.build()
+    never = cell_names("answers", ["long"]) | cell_names("solves", ["long"])
+    assert not_fresh(compare(empty_site)) == dict.fromkeys(never, "MISSING")

@@ -5,9 +5,11 @@ import pytest
 
 from trinity_assets.errors import ArtifactError, TrainingError
 from trinity_assets.routing.baselines import Side, baselines, best_worker
+from trinity_assets.routing.completeness import Dropped
 from trinity_assets.routing.evaluation import Evaluation, evaluate, read_evaluation, write_evaluation
 from trinity_assets.routing.report import markdown_report, text_report
 from trinity_assets.routing.statistics import detectable_difference, paired_bootstrap, verdict
+from trinity_assets.spec import digest
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores, table_of
 
@@ -177,6 +179,10 @@ def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
     cheaper = tuple(result.model_copy(update={"cost_usd": 0.0}) for result in evaluation.policies)
     assert write_evaluation(store, evaluation.model_copy(update={"policies": cheaper}), {})[1] == version
     assert write_evaluation(store, evaluation.model_copy(update={"n_train": 1}), {})[1] != version
+    dropped = (Dropped(name="eve", reason="answers on quiz were never complete"),)
+    assert write_evaluation(store, evaluation.model_copy(update={"dropped": dropped}), {})[1] != version
+    undropped = evaluation.model_dump(mode="json", exclude={"dropped": True, "policies": {"__all__": {"cost_usd"}}})
+    assert version == digest(undropped), "as before there was such a field"
     for data in (b"nonsense", b"[]", b'{"kind": "head"}', b'{"kind": "evaluation", "evaluation": {}}'):
         with pytest.raises(ArtifactError, match="is not an evaluation"):
             read_evaluation(store, store.put(data))
@@ -191,3 +197,10 @@ def test_reports_say_what_was_measured():
     assert "reference" in text
     assert f"these {evaluation.n_test} tasks" in text
     assert len({line.count("|") for line in markdown.split("\n\n")[1].splitlines()}) == 1
+
+
+def test_reports_say_who_is_missing_and_why():
+    gone = (Dropped(name="eve", reason="answers on quiz cover 30 of 40 tasks"),)
+    evaluation = an_evaluation({"ridge": always(0)}).model_copy(update={"dropped": gone})
+    assert "- trained without eve: answers on quiz cover 30 of 40 tasks.\n" in markdown_report(evaluation)
+    assert "\ntrained without eve: answers on quiz cover 30 of 40 tasks.\n" in text_report(evaluation)
