@@ -51,7 +51,7 @@ dev: setup
 # A process per core, each with whole files: what a module's tests share is made once. In the order of the directories,
 # since by the number of tests, xdist's own order, the files with few long ones would be left to the end.
 test: setup
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .
