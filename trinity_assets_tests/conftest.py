@@ -2,15 +2,34 @@
 
 import importlib.util
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from trinity_assets_tests.needed import missing, needed_sandbox
 from trinity_assets_tests.postgres_server import URL_VARIABLE, PostgresServer, binaries, schema_of_its_own, unavailable
 
 PROJECT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unsynced_sqlite() -> Iterator[None]:
+    """In this process SQLite waits for no disk: a test's databases must survive tests, not power failures.
+
+    Dagster's wait twelve hundred times for a build of the small catalog. The ledger sets what it needs by itself.
+    """
+
+    def connected(connection: Any, record: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous=OFF")
+
+    sa.event.listen(sa.Engine, "connect", connected)
+    yield
+    sa.event.remove(sa.Engine, "connect", connected)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -53,9 +54,7 @@ class PostgresServer:
         self._home = Path(tempfile.mkdtemp(prefix="trinity-postgres-"))
         self._data = self._home / "data"
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
+        self._port = _free_port()
         self.url = (
             sa.URL.create("postgresql", "trinity", PASSWORD, "127.0.0.1", self._port, "postgres")
             .render_as_string(hide_password=False)
@@ -108,6 +107,15 @@ class PostgresServer:
         if os.geteuid() != 0:
             return command
         return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
+
+
+def _free_port() -> int:
+    """A port below those that the kernel hands out: nobody is given it by chance while the server is down."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextlib.contextmanager

@@ -353,14 +353,17 @@ class Site:
 
     def data_version(self, name: str) -> str:
         """The data version that an asset has now."""
-        with self.instance() as instance:
-            materialization = newest_materialization(instance, dg.AssetKey(name.split("/")))
-        assert materialization is not None and materialization.tags
-        return materialization.tags[DATA_VERSION_TAG]
+        return self.data_versions([name])[name]
 
     def data_versions(self, assets: Iterable[str]) -> dict[str, str]:
         """The data version that each of ``assets`` has now."""
-        return {name: self.data_version(name) for name in assets}
+        found = {}
+        with self.instance() as instance:
+            for name in assets:
+                materialization = newest_materialization(instance, dg.AssetKey(name.split("/")))
+                assert materialization is not None and materialization.tags
+                found[name] = materialization.tags[DATA_VERSION_TAG]
+        return found
 
     def sha256(self, name: str) -> str:
         """The sha of an asset's newest artifact."""

@@ -27,6 +27,7 @@ from trinity_assets_tests.sandbox import attacks
 
 DOES_NOT_HOLD = "the tier does not hold"
 LIMITS = ProgramLimits(cpu_s=1, wall_s=3, memory_mib=256, file_mib=4, reply_kib=64)
+_PR_SET_CHILD_SUBREAPER = 36
 SECRET = "a secret that must stay where it is"  # noqa: S105 - what the attacks look for
 
 
@@ -69,21 +70,26 @@ def _tried(tier: Any, program: str, world: dict[str, Any]) -> str:
     except GraderError as error:
         outcome = f"no sandbox: {error}"
     if left := _left_behind():
-        time.sleep(1)  # what another tier's attack has just ended may not be gone yet
+        time.sleep(1)  # what has just been ended may not be gone yet
         if left := left & _left_behind():
             outcome += f"; left running: {sorted(left)}"
     return outcome
 
 
+def _adopt_orphans() -> None:
+    """Become the parent of what this process's children leave behind, so that nobody else's orphans are among them."""
+    assert ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
 def _left_behind() -> set[str]:
-    """Processes of programs that still run: those that were started with the words that boot a program."""
+    """Processes of programs that still run: our own that were started with the words that boot a program."""
     found = set()
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and process.name != str(os.getpid()):
             with contextlib.suppress(OSError):
                 command = (process / "cmdline").read_bytes()
                 status = (process / "stat").read_text().rpartition(")")[2].split()
-                if b"module.serve(channel" in command and status[0] != "Z" and int(status[1]) in (1, os.getpid()):
+                if b"module.serve(channel" in command and status[0] != "Z" and int(status[1]) == os.getpid():
                     found.add(process.name)
     return found
 
@@ -142,4 +148,5 @@ def _world(directory: Path, open_sockets: contextlib.ExitStack) -> tuple[dict[st
 
 
 if __name__ == "__main__":
+    _adopt_orphans()
     print(json.dumps(main(sys.argv[1])))

@@ -26,6 +26,7 @@ from trinity_assets.workers.requests import AnswerRequest, answer_requests
 from trinity_assets.workers.retrying import RetryPolicy
 from trinity_assets_tests import scripted_server as play
 from trinity_assets_tests.scripted_server import ScriptedServer
+from trinity_assets_tests.workers.collectors import Collector
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
 from trinity_assets_tests.workers.test_ledger import CALL, rows
 
@@ -34,46 +35,13 @@ ON_BOTH_DATABASES = True
 SHORT = Lease(seconds=2.0, renew_every_s=0.2, look_first_s=0.02, look_every_s=0.1)
 TASKS = 40
 
-COLLECT = (
-    "import json, sys\n"
-    "from trinity_assets.workers.claims import Lease\n"
-    "from trinity_assets.workers.collection import collect\n"
-    "from trinity_assets.workers.ledger import Ledger\n"
-    "from trinity_assets.workers.litellm_library import load_litellm\n"
-    "from trinity_assets.workers.specs import WorkerSpec\n"
-    "from trinity_assets_tests.workers.conftest import prompts\n"
-    "load_litellm()\n"
-    "print('ready', flush=True)\n"
-    "sys.stdin.readline()\n"
-    "lease = Lease(**json.loads(sys.argv[3]))\n"
-    "worker = WorkerSpec.model_validate_json(sys.argv[2])\n"
-    "with Ledger(sys.argv[1]) as ledger:\n"
-    f"    collection = collect(worker, 'bench', prompts({TASKS}), ledger, lease=lease)\n"
-    "print(json.dumps([collection.calls, collection.new, collection.reused, collection.failures]))\n"
-    "print(json.dumps(list(collection.frame['text'])))\n"
-)
-WAITING = '{"look_first_s": 0.02, "look_every_s": 0.1}'
+WAITING = Lease(look_first_s=0.02, look_every_s=0.1)
 
 
 def anywhere_else(claims: Claims) -> Claims:
     """The same, as if its process could not be looked at from here."""
     claims.claimant = replace(claims.claimant, place=None)
     return claims
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    """A process that waits for :func:`go` once it has imported everything."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", COLLECT, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout and process.stdout.readline() == "ready\n"
-    return process
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    assert process.stdin
-    process.stdin.write("go\n")
-    process.stdin.flush()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
@@ -225,18 +193,17 @@ def test_two_processes_with_the_same_cell_pay_once(
     server: ScriptedServer, make_worker: MakeWorker, ledger_url: str
 ) -> None:
     server.delay_s = 0.05
-    arguments = (ledger_url, make_worker().model_dump_json(), WAITING)
-    processes = [start(*arguments) for _ in range(2)]
-    for process in processes:
-        go(process)
-    said = [process.communicate(timeout=90)[0].splitlines() for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
+    collectors = [Collector(ledger_url, make_worker(), TASKS, WAITING) for _ in range(2)]
+    for collector in collectors:
+        collector.go()
+    (counts, texts), (other_counts, other_texts) = (collector.collected(90) for collector in collectors)
+    assert [collector.status() for collector in collectors] == [0, 0]
     assert server.count() == TASKS
     assert len({one.messages[-1]["content"] for one in server.received()}) == TASKS
-    assert said[0][1] == said[1][1], "both have the same answers"
-    counts = [eval(lines[0]) for lines in said]  # noqa: S307 - our own numbers
-    assert sum(calls for calls, *_ in counts) == TASKS
-    assert all(new + reused == TASKS and calls == new and not failures for calls, new, reused, failures in counts)
+    assert texts == other_texts, "both have the same answers"
+    assert counts[0] + other_counts[0] == TASKS
+    for calls, new, reused, failures in (counts, other_counts):
+        assert new + reused == TASKS and calls == new and not failures
     assert rows(ledger_url, "select count(*) from claims") == [(0,)]
 
 
@@ -246,14 +213,14 @@ def test_who_waits_takes_over_from_a_claimant_that_was_killed_once_its_lease_is_
     load_litellm()
     caplog.set_level(logging.INFO, "trinity_assets")
     server.delay_s = 0.2
-    worker, lease = make_worker(), '{"seconds": 6.0, "renew_every_s": 0.5}'
-    killed = start(ledger_url, worker.model_dump_json(), lease)
-    go(killed)
+    worker = make_worker()
+    killed = Collector(ledger_url, worker, TASKS, Lease(seconds=6.0, renew_every_s=0.5))
+    killed.go()
     wait_until(lambda: server.count() >= 10)
     killed.kill()
     at_kill = time.monotonic()
     rows(ledger_url, "update claims set place = null")
-    assert killed.wait() == -signal.SIGKILL
+    assert killed.status() == -signal.SIGKILL
     server.delay_s, asked = 0.0, server.count()
     collection = collect(worker, "bench", prompts(TASKS), ledger, lease=SHORT)
     assert 3.0 < time.monotonic() - at_kill < 30.0, "it waited for the lease, and no longer"

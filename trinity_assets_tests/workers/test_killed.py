@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets_tests.scripted_server import ScriptedServer
+from trinity_assets_tests.workers.collectors import Collector
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
 from trinity_assets_tests.workers.test_ledger import rows
 
@@ -18,23 +17,14 @@ ON_BOTH_DATABASES = True
 TASKS = 60
 CONCURRENCY = 4
 
-COLLECT = (
-    "import sys\n"
-    "from trinity_assets.workers.collection import collect\n"
-    "from trinity_assets.workers.ledger import Ledger\n"
-    "from trinity_assets.workers.specs import WorkerSpec\n"
-    "from trinity_assets_tests.workers.conftest import prompts\n"
-    f"collect(WorkerSpec.model_validate_json(sys.argv[2]), 'bench', prompts({TASKS}), Ledger(sys.argv[1]))\n"
-)
 
-
-def killed_after(requests: int, server: ScriptedServer, arguments: list[str]) -> None:
-    process = subprocess.Popen(arguments)
+def killed_after(requests: int, server: ScriptedServer, collector: Collector) -> None:
+    collector.go()
     goal, deadline = server.count() + requests, time.monotonic() + 90
-    while server.count() < goal and process.poll() is None and time.monotonic() < deadline:
+    while server.count() < goal and collector.living() and time.monotonic() < deadline:
         time.sleep(0.002)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
+    collector.kill()
+    assert collector.status() == -signal.SIGKILL
 
 
 def test_killed_twice_asks_nothing_settled_again(
@@ -42,9 +32,8 @@ def test_killed_twice_asks_nothing_settled_again(
 ) -> None:
     server.delay_s = 0.05
     worker = make_worker(concurrency=CONCURRENCY)
-    arguments = [sys.executable, "-c", COLLECT, ledger_url, worker.model_dump_json()]
     for requests in (15, 17):
-        killed_after(requests, server, arguments)
+        killed_after(requests, server, Collector(ledger_url, worker, TASKS))
     server.delay_s = 0.0
     with Ledger(ledger_url) as ledger:
         asked = server.count()
