@@ -244,7 +244,8 @@ class _Asking:
         """Make the call of a permit and keep what came of it."""
         try:
             outcome = await self._client.call(request.messages, request.parameters)
-        except ProviderError:  # raised before any request is made
+        except ProviderError as error:  # raised before any request is made
+            self._end(f"{type(error).__name__}: {error}")  # before anything is awaited, or another call would begin
             await self._pacer.give_back(permit)
             raise
         ended = Ended(permit, self._pace, outcome, _used(outcome))
