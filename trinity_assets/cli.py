@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trinity_assets.buying_commands import plan_command
+from trinity_assets.buying_commands import live_check_command, plan_command
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import SelectionError, TrinityError
@@ -35,6 +35,7 @@ catalog_app = typer.Typer(no_args_is_help=True, help="Look at a catalog, or writ
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(ledger_app, name="ledger")
 app.command("plan")(plan_command)
+app.command("live-check")(live_check_command)
 
 REASONS_SHOWN = 5
 REASON_CHARACTERS = 100

@@ -28,7 +28,7 @@ FLOORS = [
     {"checkpoints"},
     {"serving"},
     {"catalog"},
-    {"defs", "cli", "definitions", "by_hand", "ledger_commands", "buying_commands"},
+    {"defs", "cli", "definitions", "by_hand", "ledger_commands", "buying_commands", "live_check", "live_report"},
 ]
 DAGSTER_ROOMS = {"defs", "definitions"}
 HEAVY = [
