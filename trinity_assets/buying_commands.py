@@ -330,8 +330,10 @@ def _print_check(check: LiveCheck, secrets: Sequence[str]) -> None:
 
     shown = new_table(*HEADINGS, right=NUMBERS, folding=FOLDING)
     for checked in check.workers:
+        if checked.tasks:
+            add_row(shown, checked.worker.name)
         for place, task in enumerate(checked.tasks, start=1):
-            cells = [without_secrets(cell, secrets) for cell in task_row(checked, task)]
+            cells = [without_secrets(cell, secrets) for cell in task_row(task)]
             add_row(shown, *cells, end_section=place == len(checked.tasks))
     if shown.row_count:
         print_table(shown)

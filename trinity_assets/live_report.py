@@ -16,9 +16,9 @@ from trinity_assets.spec import canonical_json
 from trinity_assets.texts import counted, printable
 from trinity_assets.workers.redaction import redact, without_secrets
 
-HEADINGS = ("worker", "task", "status", "score", "rule", "s", "in", "out", "USD", "model returned")
+HEADINGS = ("task", "status", "score", "rule", "s", "in", "out", "USD")
 NUMBERS = ("score", "s", "in", "out", "USD")
-FOLDING = ("task", "status", "rule", "model returned")
+FOLDING = ("status", "rule")
 
 _REASON_CHARACTERS = 200
 
@@ -47,15 +47,13 @@ class LiveCheck:
         return f"{self.spent_usd:.6f} USD for {counted(calls, 'call')}{more}, of {self.budget_usd:g} USD allowed"
 
 
-def task_row(checked: CheckedWorker, task: CheckedTask) -> list[str]:
+def task_row(task: CheckedTask) -> list[str]:
     """The cells of one task, under ``HEADINGS``."""
     answer, grade, problem = task.reply.answer, task.grade, task.reply.problem
-    names = [checked.worker.name, _name(task)]
     if answer is None:
-        return [*names, problem.error_class if problem else "-", *["-"] * (len(HEADINGS) - 3)]
-    fingerprint = f" ({printable(answer['fingerprint'])})" if answer["fingerprint"] else ""
+        return [_name(task), problem.error_class if problem else "-", *["-"] * (len(HEADINGS) - 2)]
     return [
-        *names,
+        _name(task),
         answer["status"],
         "-" if grade is None or grade.score is None else f"{grade.score:g}",
         (grade.rule if grade else "") or "-",
@@ -63,13 +61,13 @@ def task_row(checked: CheckedWorker, task: CheckedTask) -> list[str]:
         _number(answer["input_tokens"], ",d"),
         _number(answer["output_tokens"], ",d"),
         _number(answer["cost_usd"], ".6f", "unknown"),
-        f"{printable(answer['model_returned'] or '-')}{fingerprint}",
     ]
 
 
 def verdict_lines(checked: CheckedWorker) -> Iterator[str]:
-    """The verdict, then what went out, and how that differs from the catalog."""
+    """The verdict, then who answered, what went out, how that differs from the catalog, and what is not right."""
     yield f"{checked.worker.name}: {checked.verdict}"
+    yield from (f"  {line}" for line in dict.fromkeys(line for task in checked.tasks for line in _returned(task)))
     shown: set[str] = set()
     for task in checked.tasks:
         parameters = _parameters(task.reply.sent.parameters) if task.reply.sent else None
@@ -109,7 +107,7 @@ def _markdown(check: LiveCheck) -> Iterator[str]:
         yield f"\n## {checked.worker.name}\n"
         yield f"{checked.verdict}\n"
         if checked.tasks:
-            yield from _table(HEADINGS[1:], [task_row(checked, task)[1:] for task in checked.tasks])
+            yield from _table(HEADINGS, [task_row(task) for task in checked.tasks])
         for task in checked.tasks:
             yield f"\n### {_cell(_name(task))}\n"
             yield from (f"- {_cell(line)}" for line in _details(checked, task))
@@ -128,9 +126,16 @@ def _details(checked: CheckedWorker, task: CheckedTask) -> Iterator[str]:
         yield f"{problem.error_class}: {problem.said}"
         if problem.advice:
             yield f"what to do: {problem.advice}"
+    yield from _returned(task)
     yield from _sent(checked, task)
     if task.grade is not None and (task.grade.fault or task.grade.reason):
         yield f"grade: {task.grade.fault or task.grade.reason}"
+
+
+def _returned(task: CheckedTask) -> Iterator[str]:
+    if answer := task.reply.answer:
+        fingerprint = f", fingerprint {printable(answer['fingerprint'])}" if answer["fingerprint"] else ""
+        yield f"answered by: {printable(answer['model_returned'] or 'a model that it does not name')}{fingerprint}"
 
 
 def _sent(checked: CheckedWorker, task: CheckedTask) -> Iterator[str]:
