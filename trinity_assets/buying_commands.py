@@ -33,6 +33,9 @@ CatalogOption = Annotated[
 ]
 
 UNKNOWN = "unknown"
+LEAST_USD = 0.0001
+LEAST_MINUTES = 0.1
+MILLION = 1_000_000
 _NUMBERS = ("missing", "calls", "input", "output", "USD", "at most", "min")
 
 
@@ -184,20 +187,21 @@ def _usd(amount: float | None) -> str:
     """Cents do for dollars; less than a dollar is shown to the hundredth of a cent, and nothing as a lone 0."""
     if amount is None:
         return UNKNOWN
-    if 0 < amount < 0.0001:
-        return "<0.0001"
-    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}" if amount else "0"
+    if amount >= 1 or not amount:
+        return f"{amount:,.2f}" if amount else "0"
+    return f"{amount:.4f}" if amount >= LEAST_USD else f"<{LEAST_USD}"
 
 
 def _tokens(count: float) -> str:
-    for size, unit in ((1_000_000, "M"), (10_000, "k")):
-        if count >= size:
-            return f"{count / (1_000_000 if unit == 'M' else 1000):,.1f}{unit}"
-    return f"{count:,.0f}"
+    if count >= MILLION:
+        return f"{count / MILLION:,.1f}M"
+    return f"{count / 1000:,.1f}k" if count >= MILLION / 100 else f"{count:,.0f}"
 
 
 def _minutes(minutes: float) -> str:
-    return "<0.1" if 0 < minutes < 0.1 else f"{minutes:,.1f}" if minutes else "0"
+    if not minutes:
+        return "0"
+    return f"{minutes:,.1f}" if minutes >= LEAST_MINUTES else f"<{LEAST_MINUTES}"
 
 
 def live_check_command(

@@ -32,19 +32,19 @@ from trinity_assets.workers.provider_errors import ADVICE
 from trinity_assets.workers.redaction import redact
 from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.retrying import RetryPolicy
-from trinity_assets.workers.sent import Sent, sent_bodies
+from trinity_assets.workers.sent import Sent, asks, sent_bodies
 from trinity_assets.workers.specs import WorkerSpec
 
 SIDE_BY_SIDE = 8
-"""Workers that are asked at a time; each is a process of some 100 MB beside what it shares with the others."""
+"""Workers that are asked at a time, each by a process of its own."""
 
 RETRY = RetryPolicy(attempts=2, deadline_s=60.0, timeout_attempts=1, probes=1)
 """A check is there to see failures, not to outlast them; one retry leaves out the chance hiccup."""
 
-_PROCESSES = multiprocessing.get_context("forkserver")
-
 PRELOADED = ["litellm", "trinity_assets.live_check"]
 """What is slow to import, once, in the process that those of the workers are forked from."""
+
+_PROCESSES = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ def _reply(worker: WorkerSpec, question: Question, ledger_url: str, run: str, bu
     return Reply(
         question,
         answers=collection.frame,
-        sent=Sent.of(bodies[-1]) if bodies else None,
+        sent=next((Sent.of(body) for body in reversed(bodies) if asks(body, question.prompt)), None),
         calls=collection.calls,
         cost_usd=collection.cost_usd,
         cost_unknown=collection.cost_unknown,

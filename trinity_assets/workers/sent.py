@@ -42,6 +42,11 @@ def sent_bodies() -> Iterator[list[dict[str, Any]]]:
         setattr(httpx.AsyncClient, _SEND, send)
 
 
+def asks(body: Mapping[str, Any], prompt: str) -> bool:
+    """Whether ``prompt`` stands in ``body``, whatever protocol that is in; it does not in that of a probe."""
+    return json.dumps(prompt)[1:-1] in json.dumps(body)
+
+
 @dataclass(frozen=True)
 class Sent:
     """One body: its ``parameters``, and of the conversation only how many messages and characters it has."""

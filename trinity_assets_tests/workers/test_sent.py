@@ -8,7 +8,7 @@ import pytest
 
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.ledger import Ledger
-from trinity_assets.workers.sent import Sent, sent_bodies
+from trinity_assets.workers.sent import Sent, asks, sent_bodies
 from trinity_assets.workers.specs import PromptStyle, Sampling
 from trinity_assets_tests.scripted_server import ScriptedServer
 from trinity_assets_tests.workers.conftest import MakeWorker
@@ -51,6 +51,12 @@ def test_what_is_seen_is_what_arrives(
     assert (sent.missing(WANTED), sent.added(WANTED)) == (missing, added)
     collect(worker, "bench", {"other": "another question"}, ledger)
     assert len(bodies) == 1  # the block has ended
+
+
+def test_a_body_asks_its_own_prompt_and_no_other() -> None:
+    body = {"contents": [{"parts": [{"text": 'Be brief. "Why",\nhe said, é'}]}]}
+    assert asks(body, '"Why",\nhe said, é')
+    assert not asks(body, "Reply with OK.")
 
 
 def test_another_value_is_both_missing_and_added() -> None:
