@@ -28,7 +28,17 @@ FLOORS = [
     {"checkpoints"},
     {"serving"},
     {"catalog"},
-    {"defs", "cli", "definitions", "by_hand", "ledger_commands", "buying_commands", "live_check", "live_report"},
+    {
+        "defs",
+        "cli",
+        "definitions",
+        "by_hand",
+        "ledger_commands",
+        "buying_commands",
+        "live_check",
+        "live_report",
+        "plan_report",
+    },
 ]
 DAGSTER_ROOMS = {"defs", "definitions"}
 HEAVY = [

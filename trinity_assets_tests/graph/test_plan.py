@@ -109,5 +109,5 @@ def test_a_budget_that_will_not_do_and_a_price_that_nobody_knows(empty_site: Sit
     status, said = run("plan")
     assert status == 0
     assert [row[6:8] for row in rows(said) if row[0] == "terse"] == [["unknown", "unknown"]] * 2
-    assert "No price is known of terse; give each its own in workers.yaml" in said
+    assert "No price is known of terse, so a build with a budget does not ask there" in said
     assert "The budget of a build is 0.0010 USD: it will not suffice" in said
