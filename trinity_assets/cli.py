@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from trinity_assets.buying_commands import live_check_command, plan_command
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.errors import SelectionError, TrinityError
 from trinity_assets.ledger_commands import app as ledger_app
+from trinity_assets.printing import add_row, new_table, print_table
 from trinity_assets.recorded.specs import RECORDED
 from trinity_assets.texts import counted, escaped, printable, quoted
 from trinity_assets.workers.specs import WorkerSpec
@@ -36,11 +34,11 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 catalog_app = typer.Typer(no_args_is_help=True, help="Look at a catalog, or write its JSON Schemas.")
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(ledger_app, name="ledger")
+app.command("plan")(plan_command)
+app.command("live-check")(live_check_command)
 
 REASONS_SHOWN = 5
 REASON_CHARACTERS = 100
-PIPED_COLUMNS = 160
-"""How wide tables are where no terminal says how wide it is."""
 
 CatalogOption = Annotated[
     Path | None,
@@ -99,13 +97,13 @@ def catalog_contamination(catalog: CatalogOption = None) -> None:
     loaded = load_catalog(catalog or catalog_directory())
     tasks = {one.name: take_snapshot(one.snapshot, loaded.directory).tasks for one in loaded.learned}
     found = pairs(find_contamination(tasks), tasks)
-    table = _table("kind", "similarity", "task", "question")
+    table = new_table("kind", "similarity", "task", "question")
     for row in found.to_dict("records"):
         task, other = (f"{row[f'{which}benchmark']}: {row[f'{which}task_id']}" for which in ("", "other_"))
-        _add_row(table, row["kind"], f"{row['similarity']:.2f}", printable(task), printable(row["question"]))
-        _add_row(table, "", "", printable(other), printable(row["other_question"]), end_section=True)
+        add_row(table, row["kind"], f"{row['similarity']:.2f}", printable(task), printable(row["question"]))
+        add_row(table, "", "", printable(other), printable(row["other_question"]), end_section=True)
     if len(found):
-        _print_table(table)
+        print_table(table)
         print(CONTAMINATION_DEFINITION)
     names = ", ".join(f"{name} ({counted(len(frame), 'task')})" for name, frame in tasks.items())
     print(f"{counted(len(found), 'pair')} of tasks in common between {names}")
@@ -279,24 +277,24 @@ def _chosen_routers(catalog: Catalog, router: str | None) -> list[str]:
 
 
 def _print_catalog(catalog: Catalog) -> None:
-    workers = _table("worker", "provider", "model", "prompt")
+    workers = new_table("worker", "provider", "model", "prompt")
     for worker in catalog.workers.values():
         if isinstance(worker, WorkerSpec):
-            _add_row(workers, worker.name, worker.provider.name, worker.model, worker.prompt_name)
+            add_row(workers, worker.name, worker.provider.name, worker.model, worker.prompt_name)
         else:
             kinds = {True: "scores", False: "completions"}
             read = [f"{kinds[cell.takes_scores]} on {benchmark}" for benchmark, cell in worker.cells.items()]
-            _add_row(workers, worker.name, RECORDED, worker.model, ", ".join(read))
-    benchmarks = _table("benchmark", "source", "limit", "grader", "routers")
+            add_row(workers, worker.name, RECORDED, worker.model, ", ".join(read))
+    benchmarks = new_table("benchmark", "source", "limit", "grader", "routers")
     for benchmark in catalog.benchmarks.values():
         snapshot = benchmark.snapshot
         routers = [router.name for router in catalog.routers.values() if benchmark in router.benchmarks]
         limit = "all" if snapshot.limit is None else str(snapshot.limit)
         kind = benchmark.grading.grader.kind
-        _add_row(benchmarks, benchmark.name, snapshot.source.kind, limit, kind, ", ".join(routers) or "-")
+        add_row(benchmarks, benchmark.name, snapshot.source.kind, limit, kind, ", ".join(routers) or "-")
     print(catalog.directory)
-    _print_table(workers)
-    _print_table(benchmarks)
+    print_table(workers)
+    print_table(benchmarks)
     print(f"{counted(len(catalog.cells), 'cell')} (worker x benchmark)")
     used = {name for worker, benchmark in catalog.cells for name in (worker.name, benchmark.name)}
     idle = [name for name in (*catalog.workers, *catalog.benchmarks) if name not in used]
@@ -307,12 +305,12 @@ def _print_catalog(catalog: Catalog) -> None:
 def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> None:
     results = graded.results
     numbers = ("tasks", "completions", "solved", "missing", "mean score", "ambiguous")
-    table = _table("category", *numbers, right=numbers)
+    table = new_table("category", *numbers, right=numbers)
     groups = [(printable(str(name)), rows) for name, rows in results.groupby("category", sort=True)]
     shown = [*(groups if len(groups) > 1 else []), ("all", results)]
     for place, (name, rows) in enumerate(shown, start=1):
         scores = rows["score"].dropna()
-        _add_row(
+        add_row(
             table,
             name,
             str(rows["task_id"].nunique()),
@@ -324,7 +322,7 @@ def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> Non
             end_section=place == len(shown) - 1,
         )
     print(f"{benchmark}, graded by {grader}")
-    _print_table(table)
+    print_table(table)
     unsolved = results[results["score"] != 1]
     samples = bool(results["sample"].max())
     for row in unsolved.head(REASONS_SHOWN).to_dict("records"):
@@ -342,27 +340,6 @@ def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> Non
         print(f"{left_out} in quarantine left out")
     if graded.facts:
         print(", ".join(f"{name}: {value}" for name, value in graded.facts.items()))
-
-
-def _table(*headings: str, right: Sequence[str] = ()) -> Table:
-    """A table whose first columns keep their words whole; where there is no room, the others fold."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in headings:
-        folds = heading in ("category", "question", "routers")
-        table.add_column(heading, overflow="fold", no_wrap=not folds, justify="right" if heading in right else "left")
-    return table
-
-
-def _add_row(table: Table, *cells: str, end_section: bool = False) -> None:
-    """Add ``cells`` as they are: Rich would read brackets in a text as its own markup."""
-    table.add_row(*map(Text, cells), end_section=end_section)
-
-
-def _print_table(table: Table) -> None:
-    told = sys.stdout.isatty() or os.environ.get("COLUMNS")
-    print()
-    Console(width=None if told else PIPED_COLUMNS, highlight=False).print(table)
-    print()
 
 
 def _outcome(result: BuildResult, selection: str | None) -> Iterator[str]:

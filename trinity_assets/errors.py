@@ -74,6 +74,10 @@ class BudgetError(TrinityError):
     """A budget cannot be kept, because nobody knows what a call may cost."""
 
 
+class LiveCheckError(TrinityError):
+    """The report of a live check cannot be written."""
+
+
 class IncompleteCellError(TrinityError):
     """A cell still has failures: its answers are kept, and a re-run asks only what is missing."""
 

@@ -37,17 +37,26 @@ def checkpoints_directory(home: Path) -> Path:
     return home / "checkpoints"
 
 
+def live_checks_directory(home: Path) -> Path:
+    """Where the reports of live checks are kept."""
+    return home / "live-check"
+
+
+def dagster_home() -> Path:
+    """The directory that ``DAGSTER_HOME`` names, else the one inside ``TRINITY_HOME``; it need not exist."""
+    chosen = os.environ.get(DAGSTER_HOME_VARIABLE)
+    return Path(chosen) if chosen else trinity_home() / "dagster"
+
+
 def prepare_dagster_home() -> Path:
     """Make sure that ``DAGSTER_HOME`` exists and is set, with this project's ``dagster.yaml`` linked into it.
 
     A ``DAGSTER_HOME`` that is already set stays; its configuration is its owner's.
     """
-    chosen = os.environ.get(DAGSTER_HOME_VARIABLE)
-    if chosen:
-        Path(chosen).mkdir(parents=True, exist_ok=True)
-        return Path(chosen)
-    home = trinity_home() / "dagster"
+    home = dagster_home()
     home.mkdir(parents=True, exist_ok=True)
+    if os.environ.get(DAGSTER_HOME_VARIABLE):
+        return home
     link = home / "dagster.yaml"
     if not link.exists() and INSTANCE_CONFIG.exists():
         link.unlink(missing_ok=True)

@@ -51,12 +51,11 @@ class Endpoint:
 
 @contextlib.contextmanager
 def _litellm_endpoint(worker: WorkerSpec, provider: LiteLLMProvider) -> Iterator[Endpoint]:
-    model = f"{provider.route}/{worker.model}"
     yield Endpoint(
-        model,
+        f"{provider.route}/{worker.model}",
         provider.route,
         provider.api_base,
-        _key(provider, model),
+        _key(worker, provider),
         worker.timeout_s or provider.timeout_s,
         provider.limits,
         scope=f"provider {provider.name}",
@@ -90,24 +89,26 @@ def open_endpoint(worker: WorkerSpec) -> AbstractContextManager[Endpoint]:
     return _OPENERS[type(worker.provider)](worker, worker.provider)
 
 
-def _key(provider: LiteLLMProvider, model: str) -> str | None:
+def missing_variables(worker: WorkerSpec) -> list[str]:
+    """The environment variables that ``worker``'s provider reads its key from, where they are not set."""
+    provider = worker.provider
+    if isinstance(provider, EmbeddedProvider):
+        return []
     if provider.key_env is not None:
-        key = os.environ.get(provider.key_env, "").strip()
-        if not key:
-            raise _missing(provider, provider.key_env)
-        return key
+        return [] if os.environ.get(provider.key_env, "").strip() else [provider.key_env]
     if provider.api_base is not None:
-        return NO_KEY
+        return []
     from trinity_assets.workers.litellm_library import load_litellm
 
-    missing = load_litellm().validate_environment(model)["missing_keys"]
-    if missing:
-        raise _missing(provider, ", ".join(missing))
-    return None
+    return list(load_litellm().validate_environment(f"{provider.route}/{worker.model}")["missing_keys"])
 
 
-def _missing(provider: LiteLLMProvider, variable: str) -> MissingKeyError:
-    return MissingKeyError(
-        f"provider {provider.name} needs {variable}, which is not set in the environment. No call was made; set it and "
-        "run again, or leave its workers out of the pools"
-    )
+def _key(worker: WorkerSpec, provider: LiteLLMProvider) -> str | None:
+    if missing := missing_variables(worker):
+        raise MissingKeyError(
+            f"provider {provider.name} needs {', '.join(missing)}, which is not set in the environment. No call was "
+            "made; set it and run again, or leave its workers out of the pools"
+        )
+    if provider.key_env is not None:
+        return os.environ[provider.key_env].strip()
+    return NO_KEY if provider.api_base is not None else None

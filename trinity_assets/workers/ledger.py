@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from trinity_assets.workers import permits
 from trinity_assets.workers.claims import Claims, Lease
-from trinity_assets.workers.ledger_database import Database
+from trinity_assets.workers.ledger_database import Database, no_file
 from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS
 from trinity_assets.workers.migrations import migrate
 from trinity_assets.workers.outcomes import SETTLED, Status
@@ -116,6 +116,23 @@ class Ledger:
         self.url = self.database.url
         with self.database.translated("open"):
             migrate(self.database)
+
+    @classmethod
+    def existing(cls, url: str) -> Self | None:
+        """The ledger at ``url``, None where there is none yet: for those who only read, nothing is created.
+
+        Raises:
+            LedgerError: as for a ledger that is opened.
+        """
+        if no_file(url):
+            return None
+        database = Database(url)
+        try:
+            with database.translated("open"), database.reading() as connection:
+                kept = ANSWERS.name in sa.inspect(connection).get_table_names()
+        finally:
+            database.close()
+        return cls(url) if kept else None
 
     def __enter__(self) -> Self:
         return self

@@ -150,6 +150,16 @@ class Database:
             raise LedgerError(f"cannot open the ledger {self.url}: {self._redacted(error)}") from error
 
 
+def no_file(url: str) -> bool:
+    """Whether ``url`` names a SQLite file that does not exist.
+
+    Raises:
+        LedgerError: the URL names no such database.
+    """
+    parsed = _parsed(url)
+    return parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file()
+
+
 def _parsed(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)

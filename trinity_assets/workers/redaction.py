@@ -26,12 +26,17 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     A key is any of ``secrets``, the value of an environment variable whose name ends in KEY, TOKEN, SECRET or PASSWORD,
     the password in ``TRINITY_LEDGER_URL``, or what looks like a key (``sk-...``, ``Bearer ...``, ``//user:...@host``).
     """
-    text = text.split("Traceback (most recent call last)")[0]
-    for secret in _longest_first([*secrets, *_environment()]):
-        text = text.replace(secret, MARK)
+    text = without_secrets(text.split("Traceback (most recent call last)")[0], secrets)
     text = _IN_A_URL.sub(rf"\1:{MARK}@", text)
     text = " ".join(_LOOKS_SECRET.sub(MARK, text).split())
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
+
+
+def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
+    """``text`` as it is, but for ``secrets`` and for what the environment holds under the names of secrets."""
+    for secret in _longest_first([*secrets, *_environment()]):
+        text = text.replace(secret, MARK)
+    return text
 
 
 def _environment() -> list[str]:

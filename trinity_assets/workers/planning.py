@@ -1,0 +1,307 @@
+"""What it will take to ask what is missing: calls, tokens, USD and minutes, from prices, limits and history.
+
+Nothing is asked and nothing is written. A plan is an estimate: ``Basis`` says on what each cell's stands, and
+``most_usd`` is what its calls can cost at most if each is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from trinity_assets.workers.history import History
+from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.prices import cost_usd, guessed_tokens, known_price
+from trinity_assets.workers.requests import AnswerRequest, answer_requests
+from trinity_assets.workers.specs import EmbeddedProvider, Limits, Price, ProviderSpec, WorkerSpec
+
+LATENCY_S = 10.0
+"""Seconds per answer where the ledger knows none: some hundred tokens, at the 50 a second that many providers give."""
+
+MINUTE_S = 60.0
+
+
+class Basis(StrEnum):
+    """Where a cell's output tokens are expected from: its answers, its worker's other answers, or ``max_tokens``."""
+
+    HISTORY = "history"
+    WORKER = "worker"
+    GUESS = "guess"
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """Whose answers are to be there: task id -> rendered prompt, in ``epoch``."""
+
+    worker: WorkerSpec
+    benchmark: str
+    prompts: Mapping[str, str]
+    epoch: int
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """What one worker on one benchmark is expected to take.
+
+    ``missing`` of ``total`` questions have no answer yet; one that an earlier cell asks, too, is not missing here.
+    Tokens and ``seconds`` (the sum of all calls' time) are those of all ``missing`` answers; ``calls`` has those that
+    fail, too, of which ``failed_unknown`` may cost something that nobody knows. ``most_input_tokens`` and
+    ``most_output_tokens`` are what every missing answer together can take at most.
+    """
+
+    worker: WorkerSpec
+    benchmark: str
+    epoch: int
+    total: int
+    missing: int
+    basis: Basis
+    calls: float
+    failed_unknown: float
+    input_tokens: float
+    output_tokens: float
+    most_input_tokens: int
+    most_output_tokens: int
+    seconds: float
+    price: Price | None
+
+    @property
+    def usd(self) -> float | None:
+        """What is expected; None is unknown."""
+        return self._cost(self.input_tokens, self.output_tokens)
+
+    @property
+    def most_usd(self) -> float | None:
+        """What it is at most, if every answer takes one call; None is unknown."""
+        most, expected = self._cost(self.most_input_tokens, self.most_output_tokens), self.usd
+        return None if most is None or expected is None else max(most, expected)
+
+    def _cost(self, inputs: float, outputs: float) -> float | None:
+        if not self.missing:
+            return 0.0
+        return None if self.price is None else cost_usd(self.price, inputs, outputs)
+
+    @property
+    def minutes(self) -> float:
+        """How long it takes alone, in one step."""
+        return _minutes([self], _within(_step_limits(self.worker.provider), self.worker))
+
+
+@dataclass(frozen=True)
+class Total:
+    """Sums over some cells. ``unknown`` counts the cells whose cost is unknown and in neither sum of USD."""
+
+    name: str
+    missing: int
+    calls: float
+    failed_unknown: float
+    input_tokens: float
+    output_tokens: float
+    usd: float
+    most_usd: float
+    unknown: int
+    minutes: float
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """A budget beside what is planned under it: ``spent_usd`` counts against it already."""
+
+    name: str
+    budget_usd: float
+    spent_usd: float
+    planned: Total
+
+    @property
+    def left_usd(self) -> float:
+        """What is left of it."""
+        return max(0.0, self.budget_usd - self.spent_usd)
+
+    @property
+    def suffices(self) -> bool | None:
+        """True: even for the upper bound; False: not for what is expected; None: it depends, or a cost is unknown."""
+        if self.planned.usd > self.left_usd:
+            return False
+        return True if self.planned.most_usd <= self.left_usd and not self.planned.unknown else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cells in the given order, and their sums."""
+
+    cells: tuple[CellPlan, ...]
+    history: History = field(default_factory=History)
+
+    @property
+    def by_worker(self) -> list[Total]:
+        """One sum for each worker."""
+        return [
+            _total(name, cells, _worker_minutes(cells))
+            for name, cells in _grouped(self.cells, lambda cell: cell.worker.name)
+        ]
+
+    @property
+    def by_provider(self) -> list[Total]:
+        """One sum for each provider."""
+        return [
+            _total(name, cells, _provider_minutes(cells))
+            for name, cells in _grouped(self.cells, lambda cell: cell.worker.provider.name)
+        ]
+
+    @property
+    def all(self) -> Total:
+        """Everything; providers are asked beside each other."""
+        return _total("all", self.cells, max((one.minutes for one in self.by_provider), default=0.0))
+
+    def allowances(self, run_usd: float | None) -> list[Allowance]:
+        """The budget of one run, where there is one, and those of the workers, in which earlier runs count, too."""
+        whole = [] if run_usd is None else [Allowance("run", run_usd, 0.0, self.all)]
+        workers = []
+        for total, (name, cells) in zip(
+            self.by_worker, _grouped(self.cells, lambda cell: cell.worker.name), strict=True
+        ):
+            budget = cells[0].worker.budget_usd
+            if budget is not None:
+                spent = sum(self.history.spent_usd.get((name, epoch), 0.0) for epoch in {one.epoch for one in cells})
+                workers.append(Allowance(name, budget, spent, total))
+        return whole + workers
+
+
+def plan(cells: Iterable[PlannedCell], ledger: Ledger | None, history: History) -> Plan:
+    """What the missing answers of ``cells`` will take; with no ledger, all of them are missing.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    seen: set[str] = set()
+    plans = []
+    for cell in cells:
+        requests = answer_requests(cell.worker, cell.prompts, cell.epoch)
+        distinct = {request.digest: request for request in requests}
+        new = [digest for digest in distinct if digest not in seen]
+        settled = ledger.settled(new) if ledger else {}
+        seen.update(distinct)
+        missing = [distinct[digest] for digest in new if digest not in settled]
+        plans.append(_plan_cell(cell, len(distinct), missing, history))
+    return Plan(tuple(plans), history)
+
+
+def most_tokens(worker: WorkerSpec, request: AnswerRequest) -> tuple[int, int]:
+    """Input and output tokens that one call for ``request`` takes at most, as far as characters tell the input."""
+    return guessed_tokens(request.messages), worker.sampling.max_tokens
+
+
+def _plan_cell(cell: PlannedCell, total: int, missing: Sequence[AnswerRequest], history: History) -> CellPlan:
+    worker, count = cell.worker, len(missing)
+    own, elsewhere = history.of_cell(worker.name, cell.benchmark), history.of_worker(worker.name)
+    most = [most_tokens(worker, request) for request in missing]
+    most_input, most_output = sum(inputs for inputs, _ in most), sum(outputs for _, outputs in most)
+    basis, output = _expected_output(worker, own.output_tokens.mean, elsewhere.output_tokens.mean)
+    inputs = _first(own.input_tokens.mean, history.of_benchmark(cell.benchmark).input_tokens.mean)
+    calls = history.of_provider(worker.provider.name)
+    return CellPlan(
+        worker=worker,
+        benchmark=cell.benchmark,
+        epoch=cell.epoch,
+        total=total,
+        missing=count,
+        basis=basis,
+        calls=count * calls.calls_per_answer,
+        failed_unknown=count * calls.failed_unknown_per_answer,
+        input_tokens=most_input if inputs is None else count * inputs,
+        output_tokens=count * output,
+        most_input_tokens=most_input,
+        most_output_tokens=most_output,
+        seconds=count * (_first(own.latency_s.mean, elsewhere.latency_s.mean) or LATENCY_S),
+        price=known_price(worker) if count else worker.price,
+    )
+
+
+def _expected_output(worker: WorkerSpec, own: float | None, elsewhere: float | None) -> tuple[Basis, float]:
+    """Tokens of one answer: never more than the worker may write, which an earlier ``max_tokens`` may have let it."""
+    limit = float(worker.sampling.max_tokens)
+    if own is not None:
+        return Basis.HISTORY, min(own, limit)
+    if elsewhere is not None:
+        return Basis.WORKER, min(elsewhere, limit)
+    return Basis.GUESS, limit
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _total(name: str, cells: Sequence[CellPlan], minutes: float) -> Total:
+    return Total(
+        name,
+        missing=sum(cell.missing for cell in cells),
+        calls=sum(cell.calls for cell in cells),
+        failed_unknown=sum(cell.failed_unknown for cell in cells),
+        input_tokens=sum(cell.input_tokens for cell in cells),
+        output_tokens=sum(cell.output_tokens for cell in cells),
+        usd=sum(cell.usd or 0.0 for cell in cells),
+        most_usd=sum(cell.most_usd or 0.0 for cell in cells),
+        unknown=sum(cell.usd is None for cell in cells),
+        minutes=minutes,
+    )
+
+
+def _grouped(cells: Iterable[CellPlan], name: Callable[[CellPlan], str]) -> list[tuple[str, list[CellPlan]]]:
+    groups: dict[str, list[CellPlan]] = {}
+    for cell in cells:
+        groups.setdefault(name(cell), []).append(cell)
+    return list(groups.items())
+
+
+def _worker_minutes(cells: Sequence[CellPlan]) -> float:
+    """How long one worker's cells take beside each other, with its provider to itself."""
+    worker = cells[0].worker
+    shared = _minutes(cells, _within(_provider_limits(worker.provider), worker))
+    return max(shared, *(cell.minutes for cell in cells))
+
+
+def _provider_minutes(cells: Sequence[CellPlan]) -> float:
+    """How long the cells of one provider take: they share its limits, and so many steps at once."""
+    provider = cells[0].worker.provider
+    workers = _grouped(cells, lambda cell: cell.worker.name)
+    return max(
+        _minutes(cells, _provider_limits(provider)),
+        sum(cell.minutes for cell in cells) / provider.parallel_steps,
+        *(_worker_minutes(own) for _, own in workers),
+    )
+
+
+def _minutes(cells: Sequence[CellPlan], limits: Limits) -> float:
+    """The largest of three bounds: the time of the calls, the requests per minute, the tokens per minute."""
+    missing, calls = sum(cell.missing for cell in cells), sum(cell.calls for cell in cells)
+    if not missing:
+        return 0.0
+    tokens = sum(cell.input_tokens + cell.output_tokens for cell in cells)
+    busy = sum(cell.seconds for cell in cells) / MINUTE_S / min(limits.concurrency, missing)
+    return max(busy, calls / limits.rpm if limits.rpm else 0.0, tokens / limits.tpm if limits.tpm else 0.0)
+
+
+def _step_limits(provider: ProviderSpec) -> Limits:
+    """What one step may do."""
+    return Limits(concurrency=provider.slots) if isinstance(provider, EmbeddedProvider) else provider.limits
+
+
+def _provider_limits(provider: ProviderSpec) -> Limits:
+    """What all steps together may do: several serve an embedded model at once, others share what a remote one bears."""
+    if isinstance(provider, EmbeddedProvider):
+        return Limits(concurrency=provider.slots * provider.parallel_steps)
+    return provider.limits
+
+
+def _within(limits: Limits, worker: WorkerSpec) -> Limits:
+    """The tighter of the provider's limits and the worker's own."""
+    own = worker.limits
+    return Limits(
+        concurrency=min(limits.concurrency, own.concurrency or limits.concurrency),
+        rpm=_tighter(limits.rpm, own.rpm),
+        tpm=_tighter(limits.tpm, own.tpm),
+    )
+
+
+def _tighter(one: int | None, other: int | None) -> int | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)
