@@ -19,6 +19,7 @@ from rich.text import Text
 
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.epoch_commands import rebaseline
 from trinity_assets.errors import SelectionError, TrinityError
 from trinity_assets.ledger_commands import app as ledger_app
 from trinity_assets.recorded.specs import RECORDED
@@ -36,6 +37,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 catalog_app = typer.Typer(no_args_is_help=True, help="Look at a catalog, or write its JSON Schemas.")
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(ledger_app, name="ledger")
+app.command()(rebaseline)
 
 REASONS_SHOWN = 5
 REASON_CHARACTERS = 100

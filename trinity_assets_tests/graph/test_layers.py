@@ -28,7 +28,7 @@ FLOORS = [
     {"checkpoints"},
     {"serving"},
     {"catalog"},
-    {"defs", "cli", "definitions", "by_hand", "ledger_commands"},
+    {"defs", "cli", "definitions", "by_hand", "epoch_commands", "ledger_commands"},
 ]
 DAGSTER_ROOMS = {"defs", "definitions"}
 HEAVY = [
