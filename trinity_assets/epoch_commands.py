@@ -58,7 +58,8 @@ def rebaseline(
         name = name or f"by hand {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         resume = f"trinity-assets rebaseline --name {name!r}" + (f" {selection!r}" if selection else "")
         print(f"If this is interrupted, go on with: {resume}")
-        release_dead_runs(instance)
+        if released := release_dead_runs(instance):
+            print(f"{counted(len(released), 'earlier run was', 'earlier runs were')} killed; what had settled is kept.")
         apply_pool_limits(instance, catalog)
         execute = partial(execute_in_processes, tags={**build_tags(budget), NEW_EPOCH_TAG: name})
         try:

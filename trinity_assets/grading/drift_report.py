@@ -13,7 +13,7 @@ TASKS_NAMED = 40
 """Tasks of one kind that a page or a warning names of one comparison; the artifact names all."""
 
 REPORT_CHARACTERS = 30_000
-"""How long the list of tasks on a page may get: the event log is read by everything that looks at an asset."""
+"""How long a list on a page or in a warning may get: the event log is read by everything that looks at an asset."""
 
 
 def drift_table(comparisons: Iterable[Comparison]) -> pd.DataFrame:
@@ -28,15 +28,7 @@ def changed_tasks(comparisons: Iterable[Comparison]) -> str:
         for which, tasks in (("newly solved", one.newly_solved), ("newly lost", one.newly_lost)):
             if tasks:
                 lines.append(f"- {one.label}, {which}: {_named(tasks, '`')}")
-    kept: list[str] = []
-    length = 0
-    for line in lines:
-        length += len(line) + 1
-        if length > REPORT_CHARACTERS:
-            kept.append(f"- and {counted(len(lines) - len(kept), 'list')} more, which the artifact holds")
-            break
-        kept.append(line)
-    return "\n".join(kept)
+    return "\n".join(_within(lines, "- "))
 
 
 def warnings(comparisons: Iterable[Comparison]) -> list[str]:
@@ -50,7 +42,17 @@ def warnings(comparisons: Iterable[Comparison]) -> list[str]:
             found.append(f"{one.label}: {'; '.join(said)}")
         if one.model_changed:
             found.append(f"{one.label}: the provider says that it ran {_change(one.models_earlier, one.models_now)}")
-    return found
+    return _within(found)
+
+
+def _within(lines: Sequence[str], mark: str = "") -> list[str]:
+    """As many of ``lines`` as ``REPORT_CHARACTERS`` hold, and how many more there are."""
+    length = 0
+    for number, line in enumerate(lines):
+        length += len(line) + 1
+        if length > REPORT_CHARACTERS:
+            return [*lines[:number], f"{mark}and {counted(len(lines) - number, 'line')} more, which the artifact holds"]
+    return list(lines)
 
 
 def _row(one: Comparison) -> dict[str, str]:

@@ -63,7 +63,8 @@ def metadata(site: Site, asset: str, *wanted: str) -> list[str | None]:
 def drift_rows(site: Site) -> dict[str, dict[str, Any]]:
     """The rows of the report by cell."""
     frame = read_table(site.store, "drift", site.sha256(DRIFT)).frame
-    return {f"{row['worker']}/{row['benchmark']}": row for row in frame.to_dict("records")}
+    known = frame.astype(object).where(frame.notna(), None)
+    return {f"{row['worker']}/{row['benchmark']}": row for row in known.to_dict("records")}
 
 
 def otherwise(site: Site, model: str, tasks: Iterable[Task]) -> Behaviour:

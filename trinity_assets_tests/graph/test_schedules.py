@@ -9,9 +9,11 @@ import dagster as dg
 import pytest
 
 from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.defs.drift import NO_DRIFT
 from trinity_assets.defs.runs import NEW_EPOCH_TAG
 from trinity_assets.errors import CatalogError
-from trinity_assets_tests.graph.small_catalog import DRIFT, WORKERS, Site, cell_names, names
+from trinity_assets_tests.graph.small_catalog import CAPITALS, DRIFT, SUMS, WORKERS, Site, cell_names, names
+from trinity_assets_tests.workers.test_ledger import rows
 
 TICK = datetime(2026, 11, 2, 5, 30, tzinfo=UTC)
 
@@ -55,6 +57,20 @@ def test_a_tick_opens_an_epoch_of_its_own_name(empty_site: Site) -> None:
         assert request.run_key == opened_by
         assert request.tags[NEW_EPOCH_TAG] == opened_by
         assert names(definitions.resolve_job_def(name).asset_layer.selected_asset_keys) == selected
+
+
+def test_what_a_tick_launches_asks_again_and_compares(site: Site) -> None:
+    declare(site, DECLARED)
+    definitions = site.definitions()
+    with site.instance() as instance:
+        for name, asked in (("rebaseline", SUMS + CAPITALS), ("sentinel", 6 * 2)):
+            job, tags = definitions.resolve_job_def(name), {NEW_EPOCH_TAG: f"{name} at some time"}
+            result = job.execute_in_process(instance=instance, tags=tags)
+            assert result.success
+            assert site.new_requests() == dict.fromkeys(WORKERS.values(), asked)
+            assert all(one.passed for one in result.get_asset_check_evaluations() if one.check_name == NO_DRIFT)
+    opened = "select distinct opened_by from epochs where epoch = 2 or benchmark = 'sentinel/' order by 1"
+    assert rows(site.ledger_url, opened) == [("rebaseline at some time",), ("sentinel at some time",)]
 
 
 def test_a_sentinel_without_a_schedule_is_asked_by_hand(empty_site: Site) -> None:
