@@ -43,7 +43,7 @@ def asset_states(definitions: dg.Definitions, instance: dg.DagsterInstance) -> d
     failed = {
         key
         for key, entry in entries.items()
-        if _failed_since_built(instance, entry.last_planned_materialization_run_id, last[key])
+        if _failed_since_built(instance, entry.last_run_id, last[key])
     }
     return {
         key: asset_state(key, specs[key].code_version, parents[key], recorded, key in failed)
