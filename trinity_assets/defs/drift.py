@@ -10,6 +10,7 @@ from trinity_assets.defs import keys
 from trinity_assets.defs.cells import AskedCell, asked_cells, cell_digest, cell_keys, present_cell
 from trinity_assets.defs.keyless import drop_keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.pools import GRADING
 from trinity_assets.defs.presentation import OWNERS, markdown_table
 from trinity_assets.defs.resources import LedgerResource, StoreResource
 from trinity_assets.errors import ArtifactError, GraderError
@@ -89,12 +90,13 @@ def _drift(catalog: Catalog, cells: Sequence[AskedCell]) -> dg.AssetsDefinition:
         description=(
             "Each cell in its present epoch beside the one before: the same questions, asked again. Verdicts that "
             "changed, whether more did than by chance, other models, costs and tokens. A cell that cannot be read is "
-            "noted and holds up no other; this asset waits while one is being asked, and where one failed, until the "
-            "next build in which none fails, the end of `trinity-assets rebaseline`, or a run of this asset alone."
+            "noted and holds up no other: where one fails, a build makes this asset after the rest, and a run that was "
+            "started elsewhere leaves it to the next one."
         ),
         code_version=digest(identity),
         kinds={"parquet"},
         owners=OWNERS,
+        pool=GRADING,
         check_specs=[drift_check(key)],
     )
     def drift(context: dg.AssetExecutionContext, store: StoreResource, ledger: LedgerResource) -> dg.MaterializeResult:

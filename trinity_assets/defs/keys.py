@@ -60,6 +60,11 @@ def sentinel_drift(worker: str) -> dg.AssetKey:
     return dg.AssetKey(["sentinels", worker, "drift"])
 
 
+def is_drift(key: dg.AssetKey) -> bool:
+    """Whether ``key`` is that of a comparison, which notes what it lacks and holds up nothing."""
+    return key.path[0] in ("workers", "sentinels") and key.path[-1] == "drift"
+
+
 def table(router: str) -> dg.AssetKey:
     """Features, scores and split of a router's tasks, joined."""
     return dg.AssetKey(["routers", router, "table"])

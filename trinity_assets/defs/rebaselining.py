@@ -51,7 +51,7 @@ def rebaseline(
     reports = [
         key
         for key in parent_keys(definitions)
-        if key == keys.drift() or (key.path[-1] == "drift" and keys.sentinel_answers(key.path[1]) in asked)
+        if key == keys.drift() or (keys.is_drift(key) and keys.sentinel_answers(key.path[1]) in asked)
     ]
     asking = build(definitions, instance, asked, execute, announce, rebuild=True)
     following = build(definitions, instance, _downstream(definitions, asked).difference(reports), execute, announce)

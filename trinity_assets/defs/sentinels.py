@@ -12,7 +12,7 @@ from trinity_assets.defs.cells import asked_cells, cell_digest, cell_keys, prese
 from trinity_assets.defs.drift import drift_check, drift_checked, drift_metadata
 from trinity_assets.defs.keyless import drop_keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
-from trinity_assets.defs.pools import provider_pool
+from trinity_assets.defs.pools import GRADING, provider_pool
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import LedgerResource, StoreResource
 from trinity_assets.defs.runs import new_epoch_name, paying_run, run_budget_usd
@@ -172,6 +172,7 @@ def _drift(
         kinds={"grader", "parquet"},
         owners=OWNERS,
         tags={"worker": worker.name},
+        pool=GRADING,
         check_specs=[drift_check(key)],
     )
     def drift(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult:
