@@ -45,8 +45,8 @@ def rebaseline(
 
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
-    asked = answers_to_ask(catalog, definitions, selection)
     with open_instance() as instance:
+        asked = answers_to_ask(catalog, definitions, selection)
         wanted = pending(definitions, instance, asked, rebuild=True)
         print(f"Asked again, in a new epoch: {counted(len(wanted), 'asset')}")
         for state in wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pandas as pd
 import pytest
@@ -54,11 +55,11 @@ def asked(
     )
 
 
-def scored(frame: pd.DataFrame, scores: list[float | None]) -> pd.DataFrame:
-    return frame.assign(score=pd.array(scores, dtype="Float64"))
+def scored(frame: pd.DataFrame, scores: Sequence[float | None]) -> pd.DataFrame:
+    return frame.assign(score=pd.array(list(scores), dtype="Float64"))
 
 
-def two(before: list[float | None], after: list[float | None], floor: Floor | None = None) -> Comparison:
+def two(before: Sequence[float | None], after: Sequence[float | None], floor: Floor | None = None) -> Comparison:
     """The comparison of two askings with these scores."""
     earlier, now = (scored(asked(["x"] * len(one)), one) for one in (before, after))
     return compare("w", "b", earlier, now, floor).between(1, 2)
@@ -134,6 +135,7 @@ def test_all_tests_of_all_cells_are_one_family() -> None:
     assert lost.mcnemar_p == 2 / 256
     found = controlled([lost, none, same])
     # 8 of 20 against 1 of 20 by Fisher: (C(20, 8) C(20, 1) + C(20, 9)) / C(40, 9). The family: 0.0078, this, and 1.
+    assert lost.floor_p is not None
     assert lost.floor_p == pytest.approx((125970 * 20 + 167960) / 273438880, rel=1e-12)
     assert found[0].mcnemar_adjusted == found[0].floor_adjusted == lost.floor_p * 3 / 2
     assert [one.significant for one in found] == [True, False, False]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import dagster as dg
+import pandas as pd
 import pytest
 
 from trinity_assets.defs.answers import MOSTLY_ANSWERED
@@ -60,11 +61,11 @@ def metadata(site: Site, asset: str, *wanted: str) -> list[str | None]:
         return [recorded_metadata(instance, key_of(asset), name) for name in wanted]
 
 
-def drift_rows(site: Site) -> dict[str, dict[str, Any]]:
+def drift_rows(site: Site) -> dict[str, pd.Series]:
     """The rows of the report by cell."""
     frame = read_table(site.store, "drift", site.sha256(DRIFT)).frame
     known = frame.astype(object).where(frame.notna(), None)
-    return {f"{row['worker']}/{row['benchmark']}": row for row in known.to_dict("records")}
+    return {f"{row['worker']}/{row['benchmark']}": row for _, row in known.iterrows()}
 
 
 def otherwise(site: Site, model: str, tasks: Iterable[Task]) -> Behaviour:
