@@ -16,6 +16,7 @@ import typer
 from trinity_assets.buying_commands import live_check_command, plan_command
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.epoch_commands import rebaseline
 from trinity_assets.errors import SelectionError, TrinityError
 from trinity_assets.ledger_commands import app as ledger_app
 from trinity_assets.printing import add_row, new_table, print_table
@@ -36,6 +37,7 @@ app.add_typer(catalog_app, name="catalog")
 app.add_typer(ledger_app, name="ledger")
 app.command("plan")(plan_command)
 app.command("live-check")(live_check_command)
+app.command()(rebaseline)
 
 REASONS_SHOWN = 5
 REASON_CHARACTERS = 100

@@ -11,11 +11,14 @@ from trinity_assets.defs.backbones import backbone_assets
 from trinity_assets.defs.benchmarks import contamination_assets, snapshot_assets
 from trinity_assets.defs.checkpoints import checkpoint_assets
 from trinity_assets.defs.console import console
+from trinity_assets.defs.drift import drift_assets
 from trinity_assets.defs.evaluations import evaluation_assets
 from trinity_assets.defs.execution import executor
 from trinity_assets.defs.features import features_assets
 from trinity_assets.defs.heads import head_assets
 from trinity_assets.defs.resources import default_resources
+from trinity_assets.defs.schedules import schedules
+from trinity_assets.defs.sentinels import sentinel_assets
 from trinity_assets.defs.solves import solves_assets
 from trinity_assets.defs.tables import table_assets
 
@@ -36,6 +39,8 @@ def build_defs(catalog: Catalog) -> dg.Definitions:
             *head_assets(catalog),
             *evaluation_assets(catalog),
             *checkpoint_assets(catalog),
+            *sentinel_assets(catalog),
+            *drift_assets(catalog),
         ],
         jobs=[
             dg.define_asset_job(
@@ -44,6 +49,7 @@ def build_defs(catalog: Catalog) -> dg.Definitions:
                 description="Every asset of the catalog, whether it needs building or not.",
             )
         ],
+        schedules=schedules(catalog),
         resources=default_resources(),
         executor=executor(catalog),
         loggers={"console": console},

@@ -1,21 +1,25 @@
 """Floor two: what each worker answered to each benchmark; the only floor that spends money."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.lineage import Upstream, materialized, newest_materialization, step
 from trinity_assets.defs.pools import provider_pool
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.recorded_answers import recorded_answers
 from trinity_assets.defs.resources import LedgerResource, StoreResource
-from trinity_assets.defs.runs import paying_run, run_budget_usd
+from trinity_assets.defs.runs import new_epoch_name, paying_run, run_budget_usd
 from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
 from trinity_assets.spec import digest
 from trinity_assets.workers.operations import Operations
 from trinity_assets.workers.specs import WorkerSpec
+
+MOSTLY_ANSWERED = "mostly_answered"
+"""The check of what a limit, a refusal or silence took from a worker."""
 
 
 def answers_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -53,13 +57,24 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
         owners=OWNERS,
         tags={"worker": worker.name, "benchmark": benchmark.name},
         pool=provider_pool(worker.provider),
+        check_specs=[
+            dg.AssetCheckSpec(
+                MOSTLY_ANSWERED,
+                asset=key,
+                description=(
+                    "Warns when more answers than a few are none: a slow reasoner loses its hardest tasks to a limit, "
+                    "which flatters the others."
+                ),
+            )
+        ],
     )
     def answers(
         context: dg.AssetExecutionContext, store: StoreResource, ledger: LedgerResource
-    ) -> dg.MaterializeResult[Any]:
+    ) -> dg.MaterializeResult:  # Dagster takes no parameter of it where there are checks
         from trinity_assets.benchmarks.snapshots import rendered_prompts
         from trinity_assets.store.tables import read_table, write_table
         from trinity_assets.workers.collection import collect
+        from trinity_assets.workers.epochs import complete_epoch, enter_epoch
         from trinity_assets.workers.tables import ANSWERS_SCHEMA, answers_data_version
 
         upstream = Upstream(context)
@@ -68,22 +83,35 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
             tasks = read_table(artifacts, "tasks", upstream.sha256(keys.tasks(benchmark.name)))
             prompts = rendered_prompts(benchmark.snapshot, tasks.frame)
             with ledger.open() as opened:
+                epoch = enter_epoch(
+                    opened,
+                    worker.name,
+                    benchmark.name,
+                    by=paying_run(context.run),
+                    new=new_epoch_name(context.run),
+                    ever_complete=newest_materialization(context.instance, key) is not None,
+                )
                 collection = collect(
                     worker,
                     benchmark.name,
                     prompts,
                     opened,
+                    epoch=epoch.number,
                     run=paying_run(context.run),
                     run_budget_usd=run_budget_usd(context.run, operations),
                     settle_timeouts=benchmark.grading.settlement.settles_timeouts,
                 )
-            collection.require_complete()
+                collection.require_complete()
+                complete_epoch(opened, epoch)
             artifact = write_table(artifacts, "answers", collection.frame, ANSWERS_SCHEMA, identity, upstream.inputs)
         counts = {f"status_{status}": count for status, count in collection.by_status.items()}
         metadata = {
             "rows": len(collection.frame),
             "answers_new": collection.new,
             "answers_reused": collection.reused,
+            "epoch": epoch.number,
+            "epoch_opened": dg.MetadataValue.timestamp(epoch.opened_at),
+            "epoch_opened_by": epoch.opened_by,
             "coverage": len(collection.frame) / (len(prompts) * worker.samples),
             "cost_usd": collection.cost_usd,
             "cost_unknown": collection.cost_unknown,
@@ -92,6 +120,23 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
             "seconds": collection.seconds,
             "preview": preview(collection.frame[["task_id", "status", "text"]]),
         }
-        return materialized(key, artifact, answers_data_version(collection.frame), upstream.inputs, metadata | counts)
+        version = answers_data_version(collection.frame)
+        checks = [mostly_answered(key, collection.by_status)]
+        return materialized(key, artifact, version, upstream.inputs, metadata | counts, checks)
 
     return answers
+
+
+def mostly_answered(key: dg.AssetKey, by_status: Mapping[str, int]) -> dg.AssetCheckResult:
+    """The check :data:`MOSTLY_ANSWERED` of the asset ``key``, whose answers have these statuses."""
+    from trinity_assets.workers.unanswered import unanswered
+
+    found = unanswered(by_status)
+    return dg.AssetCheckResult(
+        asset_key=key,
+        check_name=MOSTLY_ANSWERED,
+        passed=not found.too_many,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=str(found),
+        metadata={"share": found.share},
+    )

@@ -96,7 +96,8 @@ def build(
     parents = parent_keys(definitions)
     steps = _step_siblings(definitions)
     dropping = dropping_tables(definitions)
-    may_lack = {table.key: table.may_lack for table in dropping}
+    may_lack = {key: frozenset(above) for key, above in parents.items() if keys.is_drift(key)}
+    may_lack |= {table.key: table.may_lack for table in dropping}
     built: list[dg.AssetKey] = []
     failed: set[dg.AssetKey] = set()
     while True:

@@ -36,13 +36,33 @@ def answers(worker: str, benchmark: str) -> dg.AssetKey:
 
 
 def is_answers(key: dg.AssetKey) -> bool:
-    """Whether ``key`` is that of some worker's answers."""
-    return key.path[0] == "answers"
+    """Whether ``key`` is that of some worker's answers, to a benchmark or to its sentinel."""
+    return key.path[0] == "answers" or (key.path[0] == "sentinels" and key.path[-1] == "answers")
 
 
 def solves(worker: str, benchmark: str) -> dg.AssetKey:
     """What those answers are worth."""
     return dg.AssetKey(["solves", worker, benchmark])
+
+
+def drift() -> dg.AssetKey:
+    """What changed in the workers since their epochs before."""
+    return dg.AssetKey(["workers", "drift"])
+
+
+def sentinel_answers(worker: str) -> dg.AssetKey:
+    """What a worker answered to its sentinel."""
+    return dg.AssetKey(["sentinels", worker, "answers"])
+
+
+def sentinel_drift(worker: str) -> dg.AssetKey:
+    """Those answers beside the worker's solve tables."""
+    return dg.AssetKey(["sentinels", worker, "drift"])
+
+
+def is_drift(key: dg.AssetKey) -> bool:
+    """Whether ``key`` is that of a comparison, which notes what it lacks and holds up nothing."""
+    return key.path[0] in ("workers", "sentinels") and key.path[-1] == "drift"
 
 
 def table(router: str) -> dg.AssetKey:

@@ -7,7 +7,7 @@ every sha that it read. Nothing is passed between steps in memory or by path.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -68,14 +68,20 @@ class Upstream:
 
 
 def materialized(
-    key: dg.AssetKey, artifact: str, data_version: str, inputs: Mapping[str, str], metadata: Mapping[str, Any]
+    key: dg.AssetKey,
+    artifact: str,
+    data_version: str,
+    inputs: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    checks: Sequence[dg.AssetCheckResult] = (),
 ) -> dg.MaterializeResult[Any]:
-    """The result of a step: the artifact's sha, the data version of what is decided on below, and the metadata."""
+    """The result of a step: the artifact's sha, the data version of what is decided on below, metadata and checks."""
     # Six significant digits: enough for anyone who reads them, and a cost of a fraction of a cent stays one.
     shown = {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in metadata.items()}
     return dg.MaterializeResult(
         asset_key=key,
         data_version=dg.DataVersion(data_version),
+        check_results=checks,
         metadata={**shown, ARTIFACT: artifact, **({INPUTS: dict(inputs)} if inputs else {})},
     )
 

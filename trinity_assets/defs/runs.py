@@ -28,6 +28,11 @@ def build_tags(budget_usd: float | None) -> dict[str, str]:
     return {BUILD_TAG: uuid.uuid4().hex, **budget}
 
 
+def new_epoch_name(run: dg.DagsterRun) -> str | None:
+    """Who wants a new epoch of what ``run`` asks; None: what it asks belongs to the present one."""
+    return run.tags.get(NEW_EPOCH_TAG)
+
+
 def paying_run(run: dg.DagsterRun) -> str:
     """What the ledger calls the run: the build it belongs to, else its own id."""
     return run.tags.get(BUILD_TAG) or run.run_id

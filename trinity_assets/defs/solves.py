@@ -1,7 +1,5 @@
 """Floor three: what each cell's answers are worth. Free: a new grader asks nobody."""
 
-import multiprocessing
-import os
 from typing import Any
 
 import dagster as dg
@@ -9,6 +7,7 @@ import dagster as dg
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
+from trinity_assets.defs.keyless import drop_keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.pools import GRADING
 from trinity_assets.defs.presentation import OWNERS, preview
@@ -51,9 +50,7 @@ def _solves(worker: Worker, benchmark: Benchmark, key_variables: frozenset[str])
         from trinity_assets.grading.solves import SOLVES_SCHEMA, grade_answers, solves_data_version, take_scores
         from trinity_assets.store.tables import read_table, write_table
 
-        if multiprocessing.parent_process() is not None:  # a step of its own; in the run's process others need them
-            for variable in key_variables:
-                os.environ.pop(variable, None)
+        drop_keys(key_variables)
         upstream = Upstream(context)
         with step():
             artifacts = store.open()

@@ -40,11 +40,7 @@ def asset_states(definitions: dg.Definitions, instance: dg.DagsterInstance) -> d
     entries = {record.asset_entry.asset_key: record.asset_entry for record in instance.get_asset_records(list(specs))}
     last = {key: entry.last_materialization for key, entry in entries.items()}
     recorded = {key: _recorded_tags(last.get(key)) for key in specs}
-    failed = {
-        key
-        for key, entry in entries.items()
-        if _failed_since_built(instance, entry.last_planned_materialization_run_id, last[key])
-    }
+    failed = {key for key, entry in entries.items() if _failed_since_built(instance, entry.last_run_id, last[key])}
     return {
         key: asset_state(key, specs[key].code_version, parents[key], recorded, key in failed)
         for key in TopologicalSorter(parents).static_order()

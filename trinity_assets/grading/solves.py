@@ -97,11 +97,17 @@ def grade_answers(answers: pd.DataFrame, gold: pd.DataFrame, spec: GradingSpec, 
                 verdict.reason if verdict else status
                 for (_, verdict), status in zip(judged, answers["status"], strict=True)
             ],
-            "answer_digest": [digest([status, text]) for status, text in zip(answers["status"], texts, strict=True)],
+            "answer_digest": answer_digests(answers),
             **{name: answers[name].tolist() for name in CARRIED},
         }
     )
     return Graded(frame, graders.facts)
+
+
+def answer_digests(answers: pd.DataFrame) -> list[str]:
+    """What of each answer decides its verdict: the digest of status and text."""
+    texts = [None if pd.isna(text) else str(text) for text in answers["text"]]
+    return [digest([status, text]) for status, text in zip(answers["status"], texts, strict=True)]
 
 
 def take_scores(outcomes: pd.DataFrame) -> Graded:

@@ -111,6 +111,9 @@ class Settlement(Spec):
 TAKEN_AS_THEY_ARE: dict[str, Any] = {"rule": "recorded", "version": 1}
 """The grading of scores that were recorded: none."""
 
+DRIFT_VERSION = 1
+"""Raise it when equal answers would make another report of what changed in the workers."""
+
 
 class GradingSpec(Spec):
     """Everything that a solve table depends on beside answers and gold."""

@@ -94,13 +94,14 @@ def collect(
     ledger: Ledger,
     *,
     epoch: int = 1,
+    purpose: str | None = None,
     run: str = "",
     run_budget_usd: float | None = None,
     settle_timeouts: bool = False,
     retry: RetryPolicy | None = None,
     lease: Lease | None = None,
 ) -> Collection:
-    """The answers of ``worker`` to ``prompts`` (task id -> rendered prompt) in ``epoch``.
+    """The answers of ``worker`` to ``prompts`` (task id -> rendered prompt) in ``epoch``, asked for ``purpose``.
 
     All calls of one ``run`` (in this and other processes) cost at most ``run_budget_usd``. With ``settle_timeouts`` a
     question that always ran into the worker's time limit, here and in an earlier run, is settled as ``timed_out``.
@@ -118,7 +119,7 @@ def collect(
     """
     started = time.monotonic()
     cell = Cell(worker, benchmark, epoch, run)
-    requests = answer_requests(worker, prompts, epoch)
+    requests = answer_requests(worker, prompts, epoch, purpose)
     digests = [request.digest for request in requests]
     before = ledger.settled(digests)
     missing = _distinct([request for request in requests if request.digest not in before])

@@ -8,16 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from trinity_assets.spec import Spec
-
-CRON_FIELDS = 5
-
-
-def _five_fields(cron: str) -> str:
-    if len(cron.split()) != CRON_FIELDS:
-        raise ValueError(
-            f"a cron line has five fields (minute hour day month weekday), as in '0 6 * * 1'; not {cron!r}"
-        )
-    return cron
+from trinity_assets.workers.cron import require_cron
 
 
 def _known_timezone(name: str) -> str:
@@ -26,8 +17,8 @@ def _known_timezone(name: str) -> str:
     return name
 
 
-Cron = Annotated[str, AfterValidator(_five_fields)]
-"""Five fields; what stands in them is checked where schedules are made."""
+Cron = Annotated[str, AfterValidator(require_cron)]
+"""A cron line of five fields that comes on some day (``cron``)."""
 
 Timezone = Annotated[str, AfterValidator(_known_timezone)]
 """A name of the IANA time zone database."""

@@ -24,9 +24,15 @@ class AnswerRequest:
     digest: str
 
 
-def answer_requests(worker: WorkerSpec, prompts: Mapping[str, str], epoch: int) -> list[AnswerRequest]:
-    """The requests of ``worker`` for ``prompts`` (task id -> rendered prompt), in task order, samples from 0 up."""
+def answer_requests(
+    worker: WorkerSpec, prompts: Mapping[str, str], epoch: int, purpose: str | None = None
+) -> list[AnswerRequest]:
+    """The requests of ``worker`` for ``prompts`` (task id -> rendered prompt), in task order, samples from 0 up.
+
+    Requests with another ``purpose`` than a benchmark's answers (None) are never equal to those.
+    """
     requests = []
+    apart = {} if purpose is None else {"purpose": purpose}
     provider = worker.provider.identity()
     for task_id, prompt in prompts.items():
         messages = worker.prompt.messages(prompt)
@@ -39,6 +45,7 @@ def answer_requests(worker: WorkerSpec, prompts: Mapping[str, str], epoch: int) 
                 "sampling": parameters,
                 "sample": sample,
                 "epoch": epoch,
+                **apart,
             }
             requests.append(AnswerRequest(task_id, sample, messages, parameters, digest(identity)))
     return requests

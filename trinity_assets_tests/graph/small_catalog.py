@@ -19,7 +19,7 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,8 @@ from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.definitions import EVERYTHING, build_defs
 from trinity_assets.defs.build import BuildResult, Execute, build, select
 from trinity_assets.defs.lineage import DATA_VERSION_TAG, artifact_sha256, newest_materialization
+from trinity_assets.defs.rebaselining import answers_to_ask, rebaseline
+from trinity_assets.defs.runs import NEW_EPOCH_TAG
 from trinity_assets.home import INSTANCE_CONFIG, ledger_url, store_url
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
@@ -344,6 +346,22 @@ class Site:
             )
         return Built(waves, self.new_requests(), result, messages)
 
+    def rebaseline(self, selection: str | None = None, *, name: str = "once more") -> Built:
+        """``trinity-assets rebaseline`` with every step in this process."""
+        definitions = self.definitions()
+        asked = answers_to_ask(load_catalog(self.catalog.directory), definitions, selection)
+        waves: list[set[str]] = []
+        messages: dict[str, str] = {}
+        with self.instance() as instance:
+            result = rebaseline(
+                definitions,
+                instance,
+                asked,
+                execute_here(definitions, messages, {NEW_EPOCH_TAG: name}),
+                lambda wave: waves.append(names(state.key for state in wave)),
+            )
+        return Built(waves, self.new_requests(), result, messages)
+
     def new_requests(self) -> dict[str, int]:
         """How often each model was asked since this was last looked at; models that were not are left out."""
         asked = Counter(received.body["model"] for received in self.server.received())
@@ -427,12 +445,19 @@ def _built_home(shared: Path) -> tuple[Path, dict[str, str]]:
         return site.home, site.build().messages
 
 
-def execute_here(definitions: dg.Definitions, messages: dict[str, str]) -> Execute:
-    """Runs steps one after another in this process; the messages of failed ones are put into ``messages``."""
+def execute_here(
+    definitions: dg.Definitions, messages: dict[str, str], tags: Mapping[str, str] | None = None
+) -> Execute:
+    """Runs steps one after another in this process; the messages of failed ones are put into ``messages``.
+
+    ``tags`` are those of the runs.
+    """
     job = definitions.resolve_job_def(EVERYTHING)
 
     def execute(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> set[dg.AssetKey]:
-        result = job.execute_in_process(instance=instance, asset_selection=list(keys), raise_on_error=False)
+        result = job.execute_in_process(
+            instance=instance, asset_selection=list(keys), raise_on_error=False, tags=dict(tags or {})
+        )
         for event in result.filter_events(lambda event: event.is_step_failure):
             failure = event.step_failure_data
             said = failure.user_failure_data.description if failure.user_failure_data else None
@@ -457,6 +482,7 @@ ROUTER = [f"routers/small/{asset}" for asset in ("table", "head", "evaluation", 
 
 SNAPSHOTS = {f"benchmarks/{benchmark}/{table}" for benchmark in TASKS for table in ("tasks", "gold")}
 CONTAMINATION = "benchmarks/contamination"
+DRIFT = "workers/drift"
 FEATURES = {f"features/tiny/{benchmark}" for benchmark in TASKS}
 ALL_ASSETS = {
     *SNAPSHOTS,
@@ -466,4 +492,5 @@ ALL_ASSETS = {
     *cell_names("answers"),
     *cell_names("solves"),
     *ROUTER,
+    DRIFT,
 }

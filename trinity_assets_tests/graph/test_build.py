@@ -27,6 +27,7 @@ from trinity_assets_tests.graph.small_catalog import (
     ALL_SUMS,
     CAPITALS,
     CONTAMINATION,
+    DRIFT,
     FEATURES,
     LOUD,
     ROUTER,
@@ -47,6 +48,9 @@ from trinity_assets_tests.scripted_server import status
 TABLE, HEAD, EVALUATION, CHECKPOINT = ROUTER
 IN_TURN = [{TABLE}, {HEAD}, {EVALUATION}, {CHECKPOINT}]
 """The router's assets one after another: each exists, so each waits to see whether the one before has changed."""
+
+WITH_DRIFT = [{TABLE, DRIFT}, *IN_TURN[1:]]
+"""The same after a change in the cells, which are compared with themselves at the same time."""
 
 SNAPSHOT_OF_SUMS = {"benchmarks/sums/tasks", "benchmarks/sums/gold"}
 
@@ -102,7 +106,7 @@ def test_a_prompt_style_is_asked_again_and_the_chain_goes_on_only_where_texts_ch
     built = site.build()
     assert built.requests == {"m_terse": SUMS + CAPITALS}
     # PARIS is another text than Paris and the same answer; 42 stays 42. The head's rows name the worker's new digest.
-    assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *IN_TURN]
+    assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *WITH_DRIFT]
     after = site.data_versions(before)
     assert {name for name in before if before[name] != after[name]} == {"answers/terse/capitals"}
     pool = {entry.name: entry for entry in load_checkpoint(checkpoint_path(site)).manifest.pool}
@@ -111,7 +115,7 @@ def test_a_prompt_style_is_asked_again_and_the_chain_goes_on_only_where_texts_ch
     site.catalog.edit("workers.yaml", LOUD, "Be brief.")
     built = site.build()
     assert built.requests == {}
-    assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *IN_TURN]
+    assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *WITH_DRIFT]
 
 
 def test_a_worker_that_is_asked_otherwise_reaches_the_checkpoint_though_no_text_changed(site: Site) -> None:
@@ -119,7 +123,7 @@ def test_a_worker_that_is_asked_otherwise_reaches_the_checkpoint_though_no_text_
     site.catalog.edit("workers.yaml", "max_tokens: 32", "max_tokens: 40")
     built = site.build()
     assert built.requests == {"m_direct": SUMS + CAPITALS}
-    assert built.waves == [cell_names("answers", ["direct"]), *IN_TURN]
+    assert built.waves == [cell_names("answers", ["direct"]), *WITH_DRIFT]
     pool = {entry.name: entry for entry in load_checkpoint(checkpoint_path(site)).manifest.pool}
     assert pool["direct"].sampling["max_tokens"] == 40
     assert site.build().waves == []
@@ -155,13 +159,13 @@ def test_a_worker_that_leaves_the_pool_costs_nothing(site: Site) -> None:
     site.catalog.edit("workers.yaml", "[direct, terse, long]", "[direct, long]")
     built = site.build()
     assert built.requests == {}
-    assert built.waves == IN_TURN
+    assert built.waves == WITH_DRIFT
     assert load_checkpoint(checkpoint_path(site)).manifest.workers == ["direct", "long"]
     # When it comes back, its cells are as they were.
     site.catalog.edit("workers.yaml", "[direct, long]", "[direct, terse, long]")
     built = site.build()
     assert built.requests == {}
-    assert built.waves == IN_TURN
+    assert built.waves == WITH_DRIFT
     assert load_checkpoint(checkpoint_path(site)).manifest.workers == ["direct", "terse", "long"]
 
 
@@ -171,7 +175,7 @@ def test_a_new_worker_is_asked_beside_what_exists(site: Site) -> None:
     site.catalog.edit("workers.yaml", "terse, long]", "terse, long, fourth]")
     built = site.build()
     assert built.requests == {"m_terse": SUMS + CAPITALS}
-    assert built.waves == [cell_names("answers", ["fourth"]) | cell_names("solves", ["fourth"]), *IN_TURN]
+    assert built.waves == [cell_names("answers", ["fourth"]) | cell_names("solves", ["fourth"]), *WITH_DRIFT]
 
 
 def test_the_pools_order_is_the_order_of_the_heads_rows(site: Site) -> None:
@@ -193,7 +197,7 @@ def test_a_larger_limit_asks_only_the_new_tasks(site: Site) -> None:
         SNAPSHOT_OF_SUMS,
         {CONTAMINATION, "features/tiny/sums", *cell_names("answers", benchmarks=["sums"])},
         cell_names("solves", benchmarks=["sums"]),
-        *IN_TURN,
+        *WITH_DRIFT,
     ]
     new = [one.messages[-1]["content"] for one in site.server.received("m_direct")[-4:]]
     assert sorted(new) == sorted(f"{task.question} Give a number." for task in TASKS["sums"][SUMS:])
@@ -209,7 +213,7 @@ def test_a_corrected_gold_answer_asks_nobody_and_reaches_the_verdict(site: Site)
     site.catalog.write_tasks(with_answer(one, "7") if one == task else one for one in TASKS["sums"])
     built = site.build()
     assert built.requests == {}
-    assert built.waves == [SNAPSHOT_OF_SUMS, cell_names("solves", benchmarks=["sums"]), *IN_TURN]
+    assert built.waves == [SNAPSHOT_OF_SUMS, cell_names("solves", benchmarks=["sums"]), *WITH_DRIFT]
     after = site.data_versions(ALL_ASSETS)
     wrong_now = {f"solves/{worker}/sums" for worker, model in WORKERS.items() if solved(model, task)}
     changed = {name for name in ALL_ASSETS if before[name] != after[name]}
@@ -224,6 +228,7 @@ def test_a_gold_answer_that_changes_no_verdict_ends_there(site: Site) -> None:
     assert built.waves == [
         {"benchmarks/capitals/tasks", "benchmarks/capitals/gold"},
         cell_names("solves", benchmarks=["capitals"]),
+        {DRIFT},
     ]
 
 
@@ -237,7 +242,7 @@ def test_a_reworded_question_asks_for_that_task_alone(site: Site) -> None:
     assert built.waves == [
         {"benchmarks/capitals/tasks", "benchmarks/capitals/gold"},
         {CONTAMINATION, "features/tiny/capitals", *cell_names("answers", benchmarks=["capitals"])},
-        *IN_TURN,
+        *WITH_DRIFT,
     ]
 
 
@@ -252,7 +257,7 @@ def test_a_quarantined_task_asks_nobody_and_leaves_every_table(site: Site) -> No
         {"benchmarks/capitals/tasks", "benchmarks/capitals/gold"},
         {CONTAMINATION, "features/tiny/capitals", *cell_names("answers", benchmarks=["capitals"])},
         cell_names("solves", benchmarks=["capitals"]),
-        *IN_TURN,
+        *WITH_DRIFT,
     ]
     assert set(site.scores("direct", "capitals")) == {task.id for task in TASKS["capitals"]} - {out.id}
     assert site.data_version(CONTAMINATION) == before
@@ -298,21 +303,22 @@ def test_a_benchmarks_prompt_is_asked_again_and_leaves_the_features_alone(site: 
     site.catalog.edit("benchmarks.yaml", "Give a number.", "Give one number.")
     built = site.build()
     assert built.requests == {"m_direct": SUMS, "m_terse": SUMS, "m_long": SUMS}
-    assert built.waves == [cell_names("answers", benchmarks=["sums"])]
+    assert built.waves == [cell_names("answers", benchmarks=["sums"]), {DRIFT}]
 
 
 def test_another_grader_asks_nobody(site: Site) -> None:
     site.catalog.edit("benchmarks.yaml", "exact}\n    settlement: {truncated", "number}\n    settlement: {truncated")
     built = site.build()
     assert built.requests == {}
-    assert built.waves == [cell_names("solves", benchmarks=["sums"])], "the verdicts are the same, so it ends there"
+    # The verdicts are the same, so it ends there.
+    assert built.waves == [cell_names("solves", benchmarks=["sums"]), {DRIFT}]
 
 
 def test_another_settlement_asks_nobody_and_goes_as_far_as_scores_change(site: Site) -> None:
     site.catalog.edit("benchmarks.yaml", "truncated: unsolved", "truncated: missing")
     built = site.build()
     assert built.requests == {}
-    assert built.waves == [cell_names("solves", benchmarks=["sums"]), *IN_TURN]
+    assert built.waves == [cell_names("solves", benchmarks=["sums"]), *WITH_DRIFT]
     cut = {task.id for task in TASKS["sums"][:SUMS] if truncated("m_long", task)}
     scores = site.scores("long", "sums")
     assert len(cut) == 3
@@ -393,7 +399,7 @@ def test_an_outage_keeps_what_was_answered_and_is_healed_by_asking_for_the_rest(
     broken = disturbed.build()
     cells = cell_names("answers", ["long"])
     waiting = cell_names("solves", ["long"]) | set(ROUTER)
-    assert broken.waves == [ALL_ASSETS]
+    assert broken.waves == [ALL_ASSETS, {DRIFT}], "what failed holds up no comparison"
     assert names(broken.result.failed) == cells
     assert names(broken.result.waiting) == waiting
     assert broken.built == ALL_ASSETS - cells - waiting
@@ -405,7 +411,7 @@ def test_an_outage_keeps_what_was_answered_and_is_healed_by_asking_for_the_rest(
 
     disturbed.server.script("m_long", good)
     healed = disturbed.build()
-    assert healed.waves == [cells | waiting]
+    assert healed.waves == [cells | waiting, {DRIFT}]
     assert healed.result.complete
     assert healed.requests == {"m_long": SUMS + CAPITALS - 10}
     # The checkpoint names its artifacts, and those hold latencies.
@@ -418,7 +424,7 @@ def test_an_outage_of_a_changed_worker_leaves_the_router_as_it_was(site: Site) -
     site.server.script("m_terse", status(503))
     site.catalog.edit("workers.yaml", "Be brief.", LOUD)
     broken = site.build()
-    assert broken.waves == [cell_names("answers", ["terse"])]
+    assert broken.waves == [cell_names("answers", ["terse"]), {DRIFT}]
     assert names(broken.result.failed) == cell_names("answers", ["terse"])
     assert names(broken.result.waiting) == {TABLE, HEAD}
     assert load_checkpoint(checkpoint_path(site)).manifest.pool[1].prompt["system"] == "Be brief."
@@ -426,7 +432,7 @@ def test_an_outage_of_a_changed_worker_leaves_the_router_as_it_was(site: Site) -
     site.new_requests()
     healed = site.build()
     assert healed.requests == {"m_terse": SUMS + CAPITALS}
-    assert healed.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *IN_TURN]
+    assert healed.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *WITH_DRIFT]
 
 
 # --- selections -------------------------------------------------------------------------------------------------------
@@ -479,8 +485,8 @@ def test_a_damaged_artifact_fails_the_step_that_reads_it_with_what_to_do(site: S
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     site.catalog.edit("benchmarks.yaml", "refused: unsolved", "refused: missing")
     built = site.build()
-    assert built.waves == [cell_names("solves", benchmarks=["capitals"])]
-    assert built.built == {"solves/direct/capitals", "solves/terse/capitals"}
+    assert built.waves == [cell_names("solves", benchmarks=["capitals"]), {DRIFT}]
+    assert built.built == {"solves/direct/capitals", "solves/terse/capitals", DRIFT}
     assert names(built.result.failed) == {"solves/long/capitals"}
     assert names(built.result.waiting) == set()
     message = built.messages["solves/long/capitals"]

@@ -16,6 +16,7 @@ from trinity_assets_tests.graph.small_catalog import (
     ALL_ASSETS,
     CAPITALS,
     CONTAMINATION,
+    DRIFT,
     ROUTER,
     SUMS,
     TASKS,
@@ -28,6 +29,7 @@ from trinity_assets_tests.scripted_server import Behaviour, Received, Reply, sta
 
 TABLE, HEAD, EVALUATION, CHECKPOINT = ROUTER
 IN_TURN = [{TABLE}, {HEAD}, {EVALUATION}, {CHECKPOINT}]
+WITH_DRIFT = [{TABLE, DRIFT}, *IN_TURN[1:]]
 CELLS_OF_LONG = cell_names("answers", ["long"]) | cell_names("solves", ["long"])
 NEVER = "answers on sums were never complete; answers on capitals were never complete"
 
@@ -72,7 +74,7 @@ def test_an_outage_leaves_its_worker_out_until_it_is_over(site: Site, empty_site
     drop_workers(disturbed)
     go_down(disturbed, "m_long")
     broken = disturbed.build()
-    assert broken.waves == [ALL_ASSETS, set(ROUTER)]
+    assert broken.waves == [ALL_ASSETS, {*ROUTER, DRIFT}]
     assert broken.built == ALL_ASSETS - CELLS_OF_LONG
     assert names(broken.result.failed) == set(broken.messages) == cell_names("answers", ["long"])
     assert names(broken.result.waiting) == cell_names("solves", ["long"])
@@ -106,14 +108,14 @@ def test_an_outage_leaves_its_worker_out_until_it_is_over(site: Site, empty_site
     # One cell of two is complete now: another reason, which the checkpoint is to say.
     disturbed.server.script("m_long", knowing_only(disturbed, "capitals"))
     partly = disturbed.build()
-    assert partly.waves == [CELLS_OF_LONG, *IN_TURN]
+    assert partly.waves == [CELLS_OF_LONG, *WITH_DRIFT]
     assert names(partly.result.failed) == {"answers/long/sums"}
     assert said_dropped(manifest(disturbed)) == {"long": "answers on sums were never complete"}
 
     come_up(disturbed, "m_long")
     disturbed.new_requests()
     healed = disturbed.build()
-    assert healed.waves == [{"answers/long/sums", "solves/long/sums"}, *IN_TURN]
+    assert healed.waves == [{"answers/long/sums", "solves/long/sums"}, *WITH_DRIFT]
     assert healed.requests == {"m_long": SUMS}
     assert healed.result.complete
     assert healed.result.dropped == {}
@@ -134,7 +136,7 @@ def test_a_worker_that_fails_after_an_edit_is_left_out_and_comes_back_though_it_
         for benchmark in ("sums", "capitals")
     )
     broken = site.build()
-    assert broken.waves == [cell_names("answers", ["direct"]), *IN_TURN]
+    assert broken.waves == [cell_names("answers", ["direct"]), *WITH_DRIFT]
     assert names(broken.result.failed) == cell_names("answers", ["direct"])
     assert set(broken.requests) == {"m_direct"}
     assert (manifest(site).workers, said_dropped(manifest(site))) == (["terse", "long"], {"direct": reason})
@@ -165,7 +167,7 @@ def test_answers_to_some_of_the_tasks_are_said_to_be_some(site: Site) -> None:
         {"benchmarks/sums/tasks", "benchmarks/sums/gold"},
         {CONTAMINATION, "features/tiny/sums", *cell_names("answers", benchmarks=["sums"])},
         cell_names("solves", ["direct", "terse"], ["sums"]),
-        *IN_TURN,
+        *WITH_DRIFT,
     ]
     assert names(broken.result.failed) == {"answers/long/sums"}
     assert (broken.requests["m_direct"], broken.requests["m_terse"]) == (2, 2)
@@ -173,7 +175,7 @@ def test_answers_to_some_of_the_tasks_are_said_to_be_some(site: Site) -> None:
     come_up(site, "m_long")
     site.new_requests()
     healed = site.build()
-    assert healed.waves == [{"answers/long/sums"}, {"solves/long/sums"}, *IN_TURN]
+    assert healed.waves == [{"answers/long/sums"}, {"solves/long/sums"}, *WITH_DRIFT]
     assert healed.requests == {"m_long": 2}
     assert manifest(site).workers == ["direct", "terse", "long"]
 
@@ -185,7 +187,7 @@ def test_earlier_answers_that_cover_every_task_are_as_good_though_the_newest_att
     go_down(site, "m_long")
     built = site.build()
     assert names(built.result.failed) == {"answers/long/sums"}
-    assert built.waves[-4:] == IN_TURN
+    assert built.waves[-4:] == WITH_DRIFT
     assert built.result.dropped == {}
     assert manifest(site).workers == ["direct", "terse", "long"]
     frame = read_table(site.store, "router_table", site.sha256(TABLE)).frame
@@ -198,7 +200,7 @@ def test_with_fewer_than_two_workers_left_nothing_is_trained(empty_site: Site) -
     go_down(empty_site, "m_long")
     go_down(empty_site, "m_terse")
     broken = empty_site.build()
-    assert broken.waves == [ALL_ASSETS, set(ROUTER)]
+    assert broken.waves == [ALL_ASSETS, {*ROUTER, DRIFT}]
     assert names(broken.result.failed) == {*cell_names("answers", ["terse", "long"]), TABLE}
     assert names(broken.result.waiting) == {*cell_names("solves", ["terse", "long"]), HEAD, EVALUATION, CHECKPOINT}
     assert broken.messages[TABLE] == (

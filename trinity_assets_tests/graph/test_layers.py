@@ -33,6 +33,7 @@ FLOORS = [
         "cli",
         "definitions",
         "by_hand",
+        "epoch_commands",
         "ledger_commands",
         "buying_commands",
         "live_check",

@@ -17,7 +17,7 @@ from dagster_graphql.cli import execute_query
 from trinity_assets.defs.staleness import asset_states
 from trinity_assets.workers import collection
 from trinity_assets.workers.retrying import RetryPolicy
-from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, LOUD, TASKS, WORKERS, Site, behaving, cell_names
+from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, DRIFT, LOUD, TASKS, WORKERS, Site, behaving, cell_names
 from trinity_assets_tests.scripted_server import status
 
 QUERY = "{ assetNodes { assetKey { path } staleStatus } }"
@@ -59,7 +59,7 @@ def test_after_edits_of_every_kind(site: Site) -> None:
     assert compare(site) == dict.fromkeys(ALL_ASSETS, "FRESH")
 
     site.catalog.edit("workers.yaml", "Be brief.", LOUD)
-    router = {"routers/small/table": "STALE", "routers/small/head": "STALE"}
+    router = {"routers/small/table": "STALE", "routers/small/head": "STALE", DRIFT: "STALE"}
     cells = {"answers/terse/sums": "STALE", "answers/terse/capitals": "STALE"}
     assert not_fresh(compare(site)) == router | cells
 

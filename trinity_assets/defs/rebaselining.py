@@ -1,0 +1,76 @@
+"""Asking again what was answered, in a new epoch, and building what came out otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import dagster as dg
+
+from trinity_assets.catalog.catalog import Catalog
+from trinity_assets.defs import keys
+from trinity_assets.defs.build import BuildResult, Execute, build, select
+from trinity_assets.defs.cells import asked_cells
+from trinity_assets.defs.sentinels import watched_workers
+from trinity_assets.defs.staleness import AssetState, parent_keys
+from trinity_assets.errors import SelectionError
+
+
+def answers_to_ask(catalog: Catalog, definitions: dg.Definitions, selection: str | None) -> frozenset[dg.AssetKey]:
+    """The answers in ``selection`` that are asked for, sentinels' too; None: those of all cells, and no sentinel.
+
+    Raises:
+        SelectionError: the text is no selection, or nothing that it selects is asked for.
+    """
+    cells = frozenset(keys.answers(worker.name, benchmark.name) for worker, benchmark in asked_cells(catalog))
+    if selection is None:
+        if not cells:
+            raise SelectionError("no router of this catalog uses a worker that is asked; nothing can be asked again")
+        return cells
+    sentinels = {keys.sentinel_answers(worker.name) for worker, _ in watched_workers(catalog)}
+    if chosen := select(definitions, selection) & (cells | sentinels):
+        return chosen
+    raise SelectionError(
+        f"the selection {selection!r} holds no answers of a worker that is asked; try 'key:\"answers/WORKER/*\"', or "
+        "'key:\"sentinels/*\"' for sentinels"
+    )
+
+
+def rebaseline(
+    definitions: dg.Definitions,
+    instance: dg.DagsterInstance,
+    asked: frozenset[dg.AssetKey],
+    execute: Execute,
+    announce: Callable[[Sequence[AssetState]], None],
+) -> BuildResult:
+    """Ask for ``asked`` again, then build what changed downstream, then compare, whatever changed.
+
+    ``execute`` runs steps with the tag that opens a new epoch. What failed keeps nothing but what needs it from being
+    built, and the comparison from nothing at all.
+    """
+    reports = [
+        key
+        for key in parent_keys(definitions)
+        if key == keys.drift() or (keys.is_drift(key) and keys.sentinel_answers(key.path[1]) in asked)
+    ]
+    asking = build(definitions, instance, asked, execute, announce, rebuild=True)
+    following = build(definitions, instance, _downstream(definitions, asked).difference(reports), execute, announce)
+    compared: set[dg.AssetKey] = set()
+    if asking.built and reports:
+        announce([AssetState(key, "stale", ("asked for",)) for key in reports])
+        compared = execute(instance, reports)
+    return replace(
+        following,
+        built=(*asking.built, *following.built, *(key for key in reports if key in compared)),
+        failed=(*asking.failed, *following.failed, *(key for key in reports if asking.built and key not in compared)),
+        waiting=(*asking.waiting, *following.waiting),
+    )
+
+
+def _downstream(definitions: dg.Definitions, of: Collection[dg.AssetKey]) -> frozenset[dg.AssetKey]:
+    """Everything that depends on ``of``, at whatever distance."""
+    parents = parent_keys(definitions)
+    reached = set(of)
+    while more := {key for key, above in parents.items() if key not in reached and not reached.isdisjoint(above)}:
+        reached |= more
+    return frozenset(reached.difference(of))

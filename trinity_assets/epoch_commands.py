@@ -1,0 +1,81 @@
+"""The command ``trinity-assets rebaseline``: asking workers again what they were asked, to see what has changed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trinity_assets.catalog.catalog import catalog_directory
+from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.texts import counted
+
+if TYPE_CHECKING:
+    from trinity_assets.defs.staleness import AssetState
+
+
+def rebaseline(
+    selection: Annotated[
+        str | None,
+        typer.Argument(help="Dagster's selection syntax; default: the answers of every worker that is asked."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whose answers would be asked again.")] = False,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0, help="USD that this may cost; default: the catalog's budget, if any."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="The name of one that was interrupted, to go on with it; default: a new name."),
+    ] = None,
+) -> None:
+    """Ask what is selected again, in a new epoch; build what comes out otherwise; compare with the epoch before."""
+    from trinity_assets.definitions import build_defs
+    from trinity_assets.defs.build import pending, release_dead_runs, require_keys
+    from trinity_assets.defs.execution import execute_in_processes
+    from trinity_assets.defs.instance import open_instance
+    from trinity_assets.defs.pools import apply_pool_limits
+    from trinity_assets.defs.rebaselining import answers_to_ask
+    from trinity_assets.defs.rebaselining import rebaseline as ask_again
+    from trinity_assets.defs.runs import NEW_EPOCH_TAG, build_tags
+
+    catalog = load_catalog(catalog_directory())
+    definitions = build_defs(catalog)
+    with open_instance() as instance:
+        asked = answers_to_ask(catalog, definitions, selection)
+        wanted = pending(definitions, instance, asked, rebuild=True)
+        print(f"Asked again, in a new epoch: {counted(len(wanted), 'asset')}")
+        for state in wanted:
+            print(f"  {state.key.to_user_string()}")
+        if dry_run:
+            print("What depends on these is built, too, where it comes out changed.")
+            return
+        require_keys(catalog, definitions, asked, wanted)
+        name = name or f"by hand {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        resume = f"trinity-assets rebaseline --name {name!r}" + (f" {selection!r}" if selection else "")
+        print(f"If this is interrupted, go on with: {resume}")
+        if released := release_dead_runs(instance):
+            print(f"{counted(len(released), 'earlier run was', 'earlier runs were')} killed; what had settled is kept.")
+        apply_pool_limits(instance, catalog)
+        execute = partial(execute_in_processes, tags={**build_tags(budget), NEW_EPOCH_TAG: name})
+        try:
+            result = ask_again(definitions, instance, asked, execute, _announce)
+        except KeyboardInterrupt:
+            print(f"\nInterrupted. Everything that settled is kept; go on with: {resume}")
+            raise typer.Exit(130) from None
+    print(f"\n{counted(len(result.built), 'asset')} built, {len(result.failed)} failed, {len(result.waiting)} waiting.")
+    for key in result.failed:
+        print(f"  failed: {key.to_user_string()}")
+    if not result.complete:
+        print(f"Everything that settled is kept; go on with: {resume}")
+        raise typer.Exit(1)
+    print("What changed is on the page of workers/drift.")
+
+
+def _announce(wave: Sequence[AssetState]) -> None:
+    print(f"\nBuilding {counted(len(wave), 'asset')}: {', '.join(state.key.to_user_string() for state in wave)}")
+    sys.stdout.flush()

@@ -1,0 +1,54 @@
+"""``trinity-assets rebaseline`` as it is typed: what it would ask, and one whole run in processes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from trinity_assets.catalog.catalog import DEFAULT_CATALOG
+from trinity_assets.cli import app
+from trinity_assets.errors import MissingKeyError
+from trinity_assets_tests.graph import small_catalog
+from trinity_assets_tests.graph.small_catalog import CAPITALS, Site, cell_names
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[Site]:
+    """Everything is built."""
+    with small_catalog.built_site(tmp_path_factory.getbasetemp(), tmp_path / "built") as site:
+        yield site
+
+
+def test_a_dry_run_names_whose_answers_would_be_asked_again(site: Site) -> None:
+    result = CliRunner().invoke(app, ["rebaseline", "--dry-run"])
+    assert result.exit_code == 0, result.output
+    first, *listed, last = result.output.splitlines()
+    assert first == "Asked again, in a new epoch: 6 assets"
+    assert {line.strip() for line in listed} == cell_names("answers")
+    assert last == "What depends on these is built, too, where it comes out changed."
+    assert site.new_requests() == {}
+
+
+def test_a_provider_without_its_key_is_named_before_anything_is_asked(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRINITY_CATALOG", str(DEFAULT_CATALOG.parent / "live"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    result = CliRunner().invoke(app, ["rebaseline", 'key:"answers/gpt*"'])
+    assert isinstance(result.exception, MissingKeyError)
+    assert "OPENAI_API_KEY (provider openai)" in str(result.exception)
+
+
+def test_one_cell_is_asked_again_and_compared(site: Site) -> None:
+    arguments = ["rebaseline", 'key:"answers/terse/capitals"', "--name", "this week"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert site.new_requests() == {"m_terse": CAPITALS}
+    lines = result.output.splitlines()
+    assert "If this is interrupted, go on with: trinity-assets rebaseline --name 'this week' " in result.output
+    assert lines[-2:] == ["2 assets built, 0 failed, 0 waiting.", "What changed is on the page of workers/drift."]
+    again = CliRunner().invoke(app, arguments)
+    assert (again.exit_code, site.new_requests()) == (0, {}), again.output
