@@ -84,7 +84,9 @@ def plan_command(
 
 def current_epoch(ledger: Ledger | None, worker: str, benchmark: str) -> int:
     """The epoch in which a build would ask this cell; with no ledger there is only the first."""
-    return 1
+    from trinity_assets.workers.epochs import FIRST, present_epoch
+
+    return FIRST if ledger is None else present_epoch(ledger, worker, benchmark)
 
 
 def _existing_ledger() -> Ledger | None:

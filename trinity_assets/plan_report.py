@@ -79,6 +79,9 @@ def plan_remarks(plan: Plan, recorded: int, operations: Operations) -> Iterator[
                 f"Of {one.name}'s calls about {one.failed_unknown:,.0f} will fail, by its history, at a cost nobody "
                 "knows; they are in no sum of USD."
             )
+    if sentinel := operations.sentinel:
+        questions = counted(sentinel.tasks * sentinel.repeats, "question")
+        yield f"Not listed: each worker's sentinel, up to {questions} at its first build and at every tick."
     run = operations.budget
     for allowance in plan.allowances(run.run_usd if run else None):
         yield _judged(allowance)

@@ -19,19 +19,30 @@ _RESERVED = sa.func.coalesce(sa.func.sum(sa.func.coalesce(PERMITS.c.reserved_usd
 
 @dataclass(frozen=True)
 class Budget:
-    """At most ``usd`` for the calls that have all of ``columns`` (name -> value); ``label`` names whose they are."""
+    """At most ``usd`` for the calls that have all of ``columns`` (name -> value); ``label`` names whose they are.
+
+    ``apart`` says whether those of benchmarks with a slash in their name are meant, which are asked for another purpose
+    than a router's and have epochs of their own, or the others; None: all.
+    """
 
     label: str
     usd: float
     columns: tuple[tuple[str, Any], ...]
+    apart: bool | None = None
 
     def standing(self, connection: sa.Connection) -> Standing:
         """How much of it is spent and reserved now."""
-        spent = sa.select(_SPENT).where(*(CALLS.c[name] == value for name, value in self.columns))
-        under_way = (PERMITS.c[name] == value for name, value in self.columns)
-        reserved = sa.select(_RESERVED, sa.func.count()).where(PERMITS.c.ended_at.is_(None), *under_way)
+        spent = sa.select(_SPENT).where(*self._theirs(CALLS))
+        reserved = sa.select(_RESERVED, sa.func.count()).where(PERMITS.c.ended_at.is_(None), *self._theirs(PERMITS))
         reserved_usd, calls = connection.execute(reserved).one()
         return Standing(self, float(connection.execute(spent).scalar_one()), float(reserved_usd), int(calls))
+
+    def _theirs(self, table: sa.Table) -> list[sa.ColumnElement[bool]]:
+        conditions = [table.c[name] == value for name, value in self.columns]
+        if self.apart is not None:
+            with_slash = table.c.benchmark.contains("/")
+            conditions.append(with_slash if self.apart else ~with_slash)
+        return conditions
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,6 @@ def run_budget(usd: float, run: str) -> Budget:
     return Budget("this run", usd, (("run", run),))
 
 
-def worker_budget(usd: float, worker: str, epoch: int) -> Budget:
-    """What one worker may cost in one epoch, whichever runs ask."""
-    return Budget(f"worker {worker} in epoch {epoch}", usd, (("worker", worker), ("epoch", epoch)))
+def worker_budget(usd: float, worker: str, epoch: int, *, apart: bool = False) -> Budget:
+    """What one worker may cost in one epoch, of its answers or ``apart`` from them, whichever runs ask."""
+    return Budget(f"worker {worker} in epoch {epoch}", usd, (("worker", worker), ("epoch", epoch)), apart)

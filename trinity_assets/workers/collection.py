@@ -161,7 +161,8 @@ def _terms(cell: Cell, retry: RetryPolicy, run_budget_usd: float | None) -> Term
     if run_budget_usd is not None:
         budgets.append(run_budget(run_budget_usd, cell.run))
     if worker.budget_usd is not None:
-        budgets.append(worker_budget(worker.budget_usd, worker.name, cell.epoch))
+        apart = "/" in cell.benchmark
+        budgets.append(worker_budget(worker.budget_usd, worker.name, cell.epoch, apart=apart))
     price = known_price(worker)
     if budgets and price is None:
         raise BudgetError(

@@ -74,6 +74,17 @@ def enter_epoch(
         return opened
 
 
+def present_epoch(ledger: Ledger, worker: str, benchmark: str) -> int:
+    """The number of the epoch in which a cell would be asked now. Reads only.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    with ledger.database.translated("read"), ledger.database.reading() as connection:
+        present = _newest(connection, worker, benchmark)
+        return _newest_answered(connection, worker, benchmark) if present is None else present.number
+
+
 def complete_epoch(ledger: Ledger, epoch: Epoch) -> None:
     """Record that the last answer of ``epoch`` has settled; from now on a new one may be opened.
 
@@ -119,16 +130,18 @@ def _unrecorded(
     connection: sa.Connection, worker: str, benchmark: str, name: str, now: float, ever_complete: bool
 ) -> Epoch:
     """The epoch of a cell that has no row yet, which began with its first call."""
-    answers = sa.select(sa.func.max(ANSWERS.c.epoch)).where(
-        ANSWERS.c.worker == worker, ANSWERS.c.benchmark == benchmark
-    )
-    number = connection.execute(answers).scalar() or FIRST
+    number = _newest_answered(connection, worker, benchmark)
     calls = sa.select(CALLS.c.at, CALLS.c.run).where(
         CALLS.c.worker == worker, CALLS.c.benchmark == benchmark, CALLS.c.epoch == number
     )
     first = connection.execute(calls.order_by(CALLS.c.at).limit(1)).first()
     at, run = (now, name) if first is None else first
     return Epoch(worker, benchmark, number, at, (run or name,), now if ever_complete else None)
+
+
+def _newest_answered(connection: sa.Connection, worker: str, benchmark: str) -> int:
+    cell = ANSWERS.c.worker == worker, ANSWERS.c.benchmark == benchmark
+    return connection.execute(sa.select(sa.func.max(ANSWERS.c.epoch)).where(*cell)).scalar() or FIRST
 
 
 def _all_names(connection: sa.Connection, worker: str, benchmark: str) -> set[str]:

@@ -265,7 +265,8 @@ def test_a_workers_budget_is_for_an_epoch_and_for_every_run(ledger: Ledger, cloc
     asking = Asking(ledger, pace(), [worker_budget(0.3, "w", 1)])
     asking.call(wished=wish(usd=0.3, run="yesterday"))
     assert asking.take(wish(usd=0.1)).stop is not None
-    assert Asking(ledger, pace(), [worker_budget(0.3, "w", 2)]).take(wish(usd=0.1)).permit is not None
+    for other in (worker_budget(0.3, "w", 2), worker_budget(0.3, "w", 1, apart=True)):
+        assert Asking(ledger, pace(), [other]).take(wish(usd=0.1)).permit is not None
 
 
 # --- what is left behind ----------------------------------------------------------------------------------------------
