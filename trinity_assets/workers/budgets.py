@@ -6,7 +6,7 @@ in every budget. A call of unknown cost (a timeout, a killed process) counts wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -57,6 +57,10 @@ class Standing:
     def fits(self, usd: float) -> bool:
         """Whether a call of at most ``usd`` still fits."""
         return self.spent_usd + self.reserved_usd + usd <= self.budget.usd
+
+    def with_one_more(self, usd: float) -> Standing:
+        """The same with one more call under way, of at most ``usd``."""
+        return replace(self, reserved_usd=self.reserved_usd + usd, calls_under_way=self.calls_under_way + 1)
 
     def refusal(self, usd: float) -> str:
         """Why a call of at most ``usd`` is not made."""

@@ -180,8 +180,8 @@ class Ledger:
             connection.execute(sa.insert(CALLS), [entry.call.row() for entry in entries])
             if answers:
                 connection.execute(self.database.insert(ANSWERS).on_conflict_do_nothing(), answers)
-            for one in ended:
-                permits.end(self.database, connection, one)
+            if ended:
+                permits.end(self.database, connection, ended)
 
     def vacuum(self) -> tuple[int, int]:
         """Delete claims that have expired and give unused room back; the sizes before and after, in bytes.

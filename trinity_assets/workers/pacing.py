@@ -24,6 +24,7 @@ class Pacer:
         self._probe = probe
         self._end = end
         self._queue = asyncio.Lock()
+        self._waiting: list[tuple[Wish, asyncio.Future[str]]] = []
         self._news = asyncio.Event()
         self._ended = False
 
@@ -34,20 +35,34 @@ class Pacer:
             AskingEndedError: no call may start any more.
             LedgerError: the ledger cannot be written.
         """
-        async with self._queue:
-            while not self._ended:
-                self._news.clear()
-                answer = await asyncio.to_thread(self._permits.take, wish, probe)
-                if answer.permit is not None:
-                    return answer.permit
-                if answer.probe is not None:
-                    await self._probe(answer.probe)
-                elif answer.stop is not None:
-                    self._end(answer.stop)
-                else:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._news.wait(), answer.wait_s)
-        raise AskingEndedError
+        permit: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting.append((wish, permit))
+        try:
+            async with self._queue:
+                while not permit.done() and not self._ended:
+                    await self._look(probe)
+            if permit.done():
+                return permit.result()
+            raise AskingEndedError
+        finally:
+            self._waiting = [one for one in self._waiting if one[1] is not permit]
+
+    async def _look(self, probe: Wish) -> None:
+        """Ask once for everybody who waits: a transaction each would keep other processes waiting for theirs."""
+        self._news.clear()
+        waiting = list(self._waiting)
+        answer = await asyncio.to_thread(self._permits.take, [wish for wish, _ in waiting], probe)
+        for (_, permit), given in zip(waiting, answer.permits, strict=False):  # permits are for the first of them
+            if not permit.done():  # cancelled meanwhile
+                permit.set_result(given)
+        self._waiting = [one for one in self._waiting if not one[1].done()]
+        if answer.probe is not None:
+            await self._probe(answer.probe)
+        elif answer.stop is not None:
+            self._end(answer.stop)
+        elif not answer.permits:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), answer.wait_s)
 
     async def give_back(self, permit: str) -> None:
         """No call was made with it."""

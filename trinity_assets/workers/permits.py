@@ -17,13 +17,13 @@ well have answered it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from trinity_assets.workers.budgets import Budget
+from trinity_assets.workers.budgets import Budget, Standing
 from trinity_assets.workers.claimants import Claimant
 from trinity_assets.workers.ledger_database import Database
 from trinity_assets.workers.ledger_tables import CALLS, PERMITS, SCOPES
@@ -104,12 +104,12 @@ class Wish:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a wish: a permit for it, a permit for a ``probe`` instead, a wait in seconds, or the end of it all.
+    """What came of wishes: permits for the first of them, or one for a ``probe``, a wait in seconds, or the end of all.
 
     ``stop`` says in words why nothing more is to be asked.
     """
 
-    permit: str | None = None
+    permits: tuple[str, ...] = ()
     probe: str | None = None
     wait_s: float = 0.0
     stop: str | None = None
@@ -146,8 +146,10 @@ class Permits:
         self._was_up = False
         self._probes_seen: int | None = None
 
-    def take(self, wish: Wish, probe: Wish) -> Answer:
-        """A permit for ``wish``, or what else is to be done; ``probe`` is the call that tells whether anybody answers.
+    def take(self, wishes: Sequence[Wish], probe: Wish) -> Answer:
+        """Permits for as many of the first ``wishes`` as may start now; for none of them, what else is to be done.
+
+        ``probe`` is the call that tells whether anybody answers.
 
         Raises:
             LedgerError: the ledger cannot be written; there is no permit.
@@ -159,14 +161,25 @@ class Permits:
             recent = self._recent(connection)
             scopes = {name: _scope(connection, name) for name in (pace.provider, pace.worker)}
             answer = self._behind_the_breaker(scopes[pace.provider], recent, now)
-            asked = probe if answer and answer.probe else wish
             if answer and not answer.probe:
                 return answer
-            held = self._held_up(asked, scopes, recent, now) or self._over_budget(connection, asked)
-            if held is not None:
-                return held
-            permit = self._give(connection, asked, scopes, now)
-            return Answer(probe=permit) if asked is probe else Answer(permit=permit)
+            standings = [budget.standing(connection) for budget in self._budgets]
+            given: list[dict[str, Any]] = []
+            held: Answer | None = None
+            for wish in [probe] if answer else wishes:
+                held = self._held_up(wish, scopes, recent, now) or _over_budget(standings, wish)
+                if held is not None:
+                    break
+                given.append(self._give(wish, scopes, now))
+                recent.append(given[-1])
+                standings = [one.with_one_more(wish.reserved_usd or 0.0) for one in standings]
+            if not given:
+                return held or Answer()
+            connection.execute(sa.insert(PERMITS), given)
+            for name, scope in scopes.items():
+                _keep(self._database, connection, name, scope | {"touched_at": now})
+        permits = tuple(str(row["permit"]) for row in given)
+        return Answer(probe=permits[0]) if answer else Answer(permits=permits)
 
     def give_back(self, permit: str) -> None:
         """No call was made with it.
@@ -189,12 +202,14 @@ class Permits:
             connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead])
             connection.execute(sa.delete(PERMITS).where(PERMITS.c.permit.in_([row["permit"] for row in dead])))
 
-    def _recent(self, connection: sa.Connection) -> list[sa.RowMapping]:
+    def _recent(self, connection: sa.Connection) -> list[Mapping[Any, Any]]:
         columns = (PERMITS.c[name] for name in ("worker_scope", "started_at", "ended_at", "tokens", "attempt"))
         query = sa.select(*columns).where(PERMITS.c.provider_scope == self._pace.provider)
         return list(connection.execute(query.order_by(PERMITS.c.started_at)).mappings())
 
-    def _behind_the_breaker(self, provider: dict[str, Any], recent: list[sa.RowMapping], now: float) -> Answer | None:
+    def _behind_the_breaker(
+        self, provider: dict[str, Any], recent: list[Mapping[Any, Any]], now: float
+    ) -> Answer | None:
         """None while the breaker is closed; else whether it is time for a probe (whose permit has no name yet)."""
         retry = self._pace.retry
         if provider["failures"] < retry.open_after:
@@ -217,7 +232,7 @@ class Permits:
         return Answer(probe="due")
 
     def _held_up(
-        self, wish: Wish, scopes: dict[str, dict[str, Any]], recent: list[sa.RowMapping], now: float
+        self, wish: Wish, scopes: dict[str, dict[str, Any]], recent: list[Mapping[Any, Any]], now: float
     ) -> Answer | None:
         pace = self._pace
         own = [row for row in recent if row["worker_scope"] == pace.worker]
@@ -231,26 +246,21 @@ class Permits:
         ]
         return Answer(wait_s=max(waits)) if max(waits) > 0 else None
 
-    def _level(self, worker: dict[str, Any], own: list[sa.RowMapping], now: float) -> float:
+    def _level(self, worker: dict[str, Any], own: Sequence[Mapping[Any, Any]], now: float) -> float:
         """How many calls of the worker may be under way; what was learned more than a minute ago is forgotten."""
         forgotten = not own and worker["touched_at"] <= now - MINUTE_S
         if worker["level"] is None or forgotten:
             worker["level"] = float(self._pace.concurrency)
         return float(min(worker["level"], self._pace.concurrency))
 
-    def _over_budget(self, connection: sa.Connection, wish: Wish) -> Answer | None:
-        usd = wish.reserved_usd or 0.0
-        for budget in self._budgets:
-            standing = budget.standing(connection)
-            if not standing.fits(usd):
-                # What is under way may cost less than it could; only when it has ended is the budget used up.
-                return Answer(wait_s=POLL_S) if standing.calls_under_way else Answer(stop=standing.refusal(usd))
-        return None
-
-    def _give(self, connection: sa.Connection, wish: Wish, scopes: dict[str, dict[str, Any]], now: float) -> str:
-        pace, permit = self._pace, uuid.uuid4().hex
-        row = asdict(wish) | {
-            "permit": permit,
+    def _give(self, wish: Wish, scopes: dict[str, dict[str, Any]], now: float) -> dict[str, Any]:
+        """The row of a permit."""
+        pace = self._pace
+        for name, rpm in ((pace.provider, pace.provider_limits.rpm), (pace.worker, pace.worker_limits.rpm)):
+            # Even spacing: a burst at the start of each minute is what providers refuse.
+            scopes[name]["next_at"] = max(scopes[name]["next_at"], now + (MINUTE_S / rpm if rpm else 0.0))
+        return asdict(wish) | {
+            "permit": uuid.uuid4().hex,
             "claimant": self._claimant.claimant,
             "pid": self._claimant.pid,
             "process_started": self._claimant.process_started,
@@ -259,31 +269,38 @@ class Permits:
             "worker_scope": pace.worker,
             "started_at": now,
             "expires_at": now + pace.timeout_s + GRACE_S,
+            "ended_at": None,
         }
-        connection.execute(sa.insert(PERMITS), row)
-        for name, rpm in ((pace.provider, pace.provider_limits.rpm), (pace.worker, pace.worker_limits.rpm)):
-            scope = scopes[name]
-            # Even spacing: a burst at the start of each minute is what providers refuse.
-            scope["next_at"] = max(scope["next_at"], now + (MINUTE_S / rpm if rpm else 0.0))
-            _keep(self._database, connection, name, scope | {"touched_at": now})
-        return permit
 
 
-def end(database: Database, connection: sa.Connection, ended: Ended) -> None:
-    """End a permit in the transaction that keeps its call, and learn from how the call came out.
+def end(database: Database, connection: sa.Connection, ended: Sequence[Ended]) -> None:
+    """End permits in the transaction that keeps their calls, and learn from how the calls came out.
 
     The transaction is one of :func:`ending`.
     """
     now = database.now(connection)
-    permit, pace, outcome = ended.permit, ended.pace, ended.outcome
-    row = connection.execute(sa.select(PERMITS).where(PERMITS.c.permit == permit)).mappings().one_or_none()
-    if row is None:  # expired while the process stood still, and then counted as killed
-        return
-    tokens = row["tokens"] if ended.tokens is None else ended.tokens
-    connection.execute(sa.update(PERMITS).where(PERMITS.c.permit == permit).values(ended_at=now, tokens=tokens))
-    provider, worker = _scope(connection, pace.provider), _scope(connection, pace.worker)
+    query = sa.select(PERMITS).where(PERMITS.c.permit.in_([one.permit for one in ended]))
+    rows = {row["permit"]: row for row in connection.execute(query).mappings()}
+    scopes: dict[str, dict[str, Any]] = {}
+    for one in ended:
+        row = rows.get(one.permit)
+        if row is None:  # expired while the process stood still, and then counted as killed
+            continue
+        tokens = row["tokens"] if one.tokens is None else one.tokens
+        at_end = {"ended_at": now, "tokens": tokens}
+        connection.execute(sa.update(PERMITS).where(PERMITS.c.permit == one.permit).values(at_end))
+        for name in (one.pace.provider, one.pace.worker):
+            scopes.setdefault(name, _scope(connection, name))
+        _learn(one, row, scopes[one.pace.provider], scopes[one.pace.worker], now)
+    for name, scope in sorted(scopes.items()):
+        _keep(database, connection, name, scope | {"touched_at": now})
+
+
+def _learn(one: Ended, row: sa.RowMapping, provider: dict[str, Any], worker: dict[str, Any], now: float) -> None:
+    """Change what is known of a provider and a worker by how one call came out."""
+    pace, outcome = one.pace, one.outcome
     if outcome.status.settled:
-        provider |= {"failures": 0, "opened_at": None, "probes_failed": 0, "last_error": None}
+        provider.update(failures=0, opened_at=None, probes_failed=0, last_error=None)
         level = min(worker["level"] or pace.concurrency, pace.concurrency)
         worker["level"] = min(level + 1 / level, float(pace.concurrency))
     elif outcome.status is Status.FAILED_TRANSIENT:
@@ -294,11 +311,9 @@ def end(database: Database, connection: sa.Connection, ended: Ended) -> None:
         if row["attempt"] == PROBE:
             provider["probes_failed"] += 1
     if outcome.error_class == "rate_limited" and row["started_at"] >= worker["halved_at"]:
-        worker |= {"level": max((worker["level"] or pace.concurrency) / 2, 1.0), "halved_at": now}
+        worker.update(level=max((worker["level"] or pace.concurrency) / 2, 1.0), halved_at=now)
     if outcome.retry_after_s:
         worker["next_at"] = max(worker["next_at"], now + outcome.retry_after_s)
-    _keep(database, connection, pace.provider, provider | {"touched_at": now})
-    _keep(database, connection, pace.worker, worker | {"touched_at": now})
 
 
 def forget(database: Database, scopes: Sequence[str]) -> None:
@@ -313,6 +328,15 @@ def ending(database: Database) -> Any:
     return database.exclusive(_LOCK)
 
 
+def _over_budget(standings: Sequence[Standing], wish: Wish) -> Answer | None:
+    usd = wish.reserved_usd or 0.0
+    for standing in standings:
+        if not standing.fits(usd):
+            # What is under way may cost less than it could; only when it has ended is the budget used up.
+            return Answer(wait_s=POLL_S) if standing.calls_under_way else Answer(stop=standing.refusal(usd))
+    return None
+
+
 def _scope(connection: sa.Connection, name: str) -> dict[str, Any]:
     found = connection.execute(sa.select(SCOPES).where(SCOPES.c.scope == name)).mappings().one_or_none()
     return dict(_UNKNOWN) if found is None else {key: found[key] for key in _UNKNOWN}
@@ -323,11 +347,11 @@ def _keep(database: Database, connection: sa.Connection, name: str, scope: dict[
     connection.execute(insert.on_conflict_do_update(index_elements=["scope"], set_=scope))
 
 
-def _under_way(rows: Sequence[sa.RowMapping]) -> int:
+def _under_way(rows: Sequence[Mapping[Any, Any]]) -> int:
     return sum(row["ended_at"] is None for row in rows)
 
 
-def _token_wait_s(rows: Sequence[sa.RowMapping], tokens: int, tpm: int | None, now: float) -> float:
+def _token_wait_s(rows: Sequence[Mapping[Any, Any]], tokens: int, tpm: int | None, now: float) -> float:
     """Until the tokens of the last minute leave room for so many more."""
     counted = [row for row in rows if row["started_at"] > now - MINUTE_S]
     # A call above the limit on its own goes once the minute is empty; the provider has the last word on it.

@@ -52,6 +52,11 @@ def wish(*, attempt: int = 1, tokens: int = 10, usd: float | None = None, worker
     return Wish("d" * 64, attempt, run, "p", worker, "b", "t", 0, 1, tokens, usd)
 
 
+def permit_of(answer: Answer) -> str:
+    assert len(answer.permits) == 1
+    return answer.permits[0]
+
+
 class Asking:
     """One asking, which ends its calls as it is told."""
 
@@ -61,10 +66,9 @@ class Asking:
         self.permits = Permits(ledger.database, at, budgets or [])
 
     def take(self, wished: Wish | None = None) -> Answer:
-        return self.permits.take(wished or wish(), wish(attempt=PROBE, tokens=1))
+        return self.permits.take([wished or wish()], wish(attempt=PROBE, tokens=1))
 
-    def end(self, permit: str | None, outcome: Outcome, *, tokens: int | None = None, attempt: int = 1) -> None:
-        assert permit is not None
+    def end(self, permit: str, outcome: Outcome, *, tokens: int | None = None, attempt: int = 1) -> None:
         call = Call(
             "d" * 64, attempt, "r", 1.0, "p", "w", "b", "t", 0, 1, outcome.status, None, None, None, None,
             outcome.cost_usd, outcome.cost_source, None, outcome.error_class, None, reserved_usd=0.5,
@@ -75,13 +79,13 @@ class Asking:
         """A call from its permit to its end."""
         answer = self.take(wished)
         attempt = PROBE if answer.probe else 1
-        self.end(answer.permit or answer.probe, outcome, attempt=attempt)
+        self.end(answer.probe or permit_of(answer), outcome, attempt=attempt)
 
     def start(self, most: int = 100) -> list[str]:
         """As many calls as may start now."""
         permits: list[str] = []
-        while len(permits) < most and (answer := self.take()).permit is not None:
-            permits.append(answer.permit)
+        while len(permits) < most and (answer := self.take()).permits:
+            permits.append(answer.permits[0])
         return permits
 
 
@@ -97,6 +101,14 @@ def test_calls_under_way_are_counted_over_every_asking_of_the_provider(ledger: L
     assert other.take() == Answer(wait_s=POLL_S)
     one.end(mine[0], GOOD)
     assert len(other.start()) == 1
+
+
+def test_one_look_serves_everybody_who_waits_in_their_order(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(concurrency=3, tpm=100)), [run_budget(10.0, "r")])
+    wishes = [wish(tokens=40, usd=4.0), wish(tokens=30, usd=4.0), wish(tokens=20, usd=4.0), wish(tokens=5, usd=0.0)]
+    assert len(asking.permits.take(wishes, wish(attempt=PROBE)).permits) == 2, "the third would pass the budget"
+    with ledger.database.reading() as connection:
+        assert sorted(connection.execute(sa.select(PERMITS.c.tokens)).scalars()) == [30, 40]
 
 
 def test_a_worker_keeps_its_own_limit_within_its_providers(ledger: Ledger, clock: Clock) -> None:
@@ -118,7 +130,7 @@ def test_requests_per_minute_are_evenly_spaced_over_every_asking(ledger: Ledger,
 
 def test_tokens_of_any_minute_are_counted_and_what_was_not_used_is_given_back(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(limits=Limits(tpm=100)))
-    first = asking.take(wish(tokens=90)).permit
+    first = permit_of(asking.take(wish(tokens=90)))
     clock.now += 20
     assert asking.take(wish(tokens=20)) == Answer(wait_s=40)
     asking.end(first, GOOD, tokens=5)
@@ -132,13 +144,13 @@ def test_a_call_above_the_limit_goes_once_the_minute_is_empty(ledger: Ledger, cl
     asking.call(wished=wish(tokens=500))
     assert asking.take(wish(tokens=500)) == Answer(wait_s=60)
     clock.now += 60
-    assert asking.take(wish(tokens=500)).permit is not None
+    assert asking.take(wish(tokens=500)).permits
 
 
 def test_a_retry_after_holds_every_call_of_the_worker_and_no_other(ledger: Ledger, clock: Clock) -> None:
     one, other = Asking(ledger, pace(worker="w1")), Asking(ledger, pace(worker="w2"))
     one.call(replace(TOO_MUCH, retry_after_s=7.0))
-    assert one.take() == Answer(wait_s=7) and other.take().permit is not None
+    assert one.take() == Answer(wait_s=7) and other.take().permits
 
 
 # --- concurrency ------------------------------------------------------------------------------------------------------
@@ -213,14 +225,14 @@ def test_a_probe_that_is_answered_closes_the_breaker(ledger: Ledger, clock: Cloc
         asking.call(DOWN)
     clock.now += 1
     asking.call(GOOD)
-    assert asking.take().permit is not None
+    assert asking.take().permits
 
 
 def test_one_answer_among_failures_keeps_the_breaker_closed(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace())
     for outcome in (DOWN, DOWN, GOOD, STALLED, DOWN):
         asking.call(outcome)
-    assert asking.take().permit is not None
+    assert asking.take().permits
 
 
 def test_an_asking_that_begins_behind_an_open_breaker_probes_at_once_and_gives_up_sooner(
@@ -243,7 +255,7 @@ def test_an_asking_that_begins_behind_an_open_breaker_probes_at_once_and_gives_u
 
 def test_a_budget_reserves_before_a_call_and_settles_after_it(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(), [run_budget(1.0, "r")])
-    held = asking.take(wish(usd=0.6)).permit
+    held = permit_of(asking.take(wish(usd=0.6)))
     assert asking.take(wish(usd=0.6)) == Answer(wait_s=POLL_S), "what is under way may come out cheaper"
     asking.end(held, GOOD)
     asking.call(wished=wish(usd=0.6))
@@ -258,7 +270,7 @@ def test_a_call_of_unknown_cost_counts_with_what_it_could_have_cost(ledger: Ledg
     asking.call(STALLED, wish(usd=0.5))
     asking.call(STALLED, wish(usd=0.5))
     assert asking.take(wish(usd=0.01)).stop is not None
-    assert asking.take(wish(usd=0.0)).permit is not None
+    assert asking.take(wish(usd=0.0)).permits
 
 
 def test_a_workers_budget_is_for_an_epoch_and_for_every_run(ledger: Ledger, clock: Clock) -> None:
@@ -266,7 +278,7 @@ def test_a_workers_budget_is_for_an_epoch_and_for_every_run(ledger: Ledger, cloc
     asking.call(wished=wish(usd=0.3, run="yesterday"))
     assert asking.take(wish(usd=0.1)).stop is not None
     for other in (worker_budget(0.3, "w", 2), worker_budget(0.3, "w", 1, apart=True)):
-        assert Asking(ledger, pace(), [other]).take(wish(usd=0.1)).permit is not None
+        assert Asking(ledger, pace(), [other]).take(wish(usd=0.1)).permits
 
 
 # --- what is left behind ----------------------------------------------------------------------------------------------
@@ -274,15 +286,14 @@ def test_a_workers_budget_is_for_an_epoch_and_for_every_run(ledger: Ledger, cloc
 
 def test_a_permit_that_was_not_used_leaves_nothing(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(limits=Limits(concurrency=1)))
-    permit = asking.take().permit
-    assert permit is not None
+    permit = permit_of(asking.take())
     asking.permits.give_back(permit)
-    assert asking.take().permit is not None
+    assert asking.take().permits
 
 
 def test_a_call_whose_process_died_is_a_failed_call_of_unknown_cost(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(limits=Limits(concurrency=1)), [run_budget(1.0, "r")])
-    permit = asking.take(wish(usd=0.75)).permit
+    permit = permit_of(asking.take(wish(usd=0.75)))
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     with ledger.database.writing() as connection:
         connection.execute(sa.update(PERMITS).values(claimant="another", pid=int(dead.stdout)))
@@ -293,7 +304,7 @@ def test_a_call_whose_process_died_is_a_failed_call_of_unknown_cost(ledger: Ledg
         "failed_transient", KILLED, None, 0.75,
     )  # fmt: skip
     asking.end(permit, GOOD)  # it lived after all; what it answered is kept
-    assert asking.take(wish(usd=0.0)).permit is not None
+    assert asking.take(wish(usd=0.0)).permits
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc to see processes")  # noqa: PTH110
@@ -304,7 +315,7 @@ def test_a_permit_of_a_living_process_is_believed_until_it_expires(ledger: Ledge
     clock.now += 74
     assert other.take() == Answer(wait_s=POLL_S)
     clock.now += 2
-    assert other.take().permit is not None
+    assert other.take().permits
 
 
 def test_a_scope_of_ones_own_is_forgotten_at_the_end(ledger: Ledger, clock: Clock) -> None:
