@@ -15,7 +15,7 @@ import sqlite3
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ import pytest
 from trinity_assets.defs.lineage import newest_materialization
 from trinity_assets.home import INSTANCE_CONFIG
 from trinity_assets_tests.faults.test_killed_build import BUILD, session_processes, wait_until
-from trinity_assets_tests.graph.small_catalog import SmallCatalog, Site, cell_names
+from trinity_assets_tests.graph.small_catalog import Site, SmallCatalog, cell_names
 from trinity_assets_tests.scripted_server import Received, Reply, ScriptedServer, answer, reset, status
 
 WORKERS = ["ada", "bea", "cyd", "dot"]
@@ -87,6 +87,8 @@ routers:
 
 Question = tuple[str, str]
 """(worker, task id)."""
+
+StartBuild = Callable[[Path], subprocess.Popen[bytes]]
 
 
 @dataclass(frozen=True)
@@ -206,10 +208,25 @@ def site(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         yield site
 
 
-def start_build(log: Path) -> subprocess.Popen[bytes]:
-    """A real build of the solve tables, in a process group of its own, with what it says in ``log``."""
-    with log.open("wb") as stream:
-        return subprocess.Popen([*BUILD, SOLVES], stdout=stream, stderr=subprocess.STDOUT, start_new_session=True)
+@pytest.fixture
+def start_build(site: Site) -> Iterator[StartBuild]:
+    """Starts a real build of the solve tables, in a session of its own, with what it says in the file that is given.
+
+    None of its processes outlives the test.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(log: Path) -> subprocess.Popen[bytes]:
+        with log.open("wb") as stream:
+            command = [*BUILD, SOLVES]
+            started.append(subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for build in started:
+        for process in session_processes(build.pid):
+            os.kill(process, signal.SIGKILL)
+        build.wait()
 
 
 def ledger_rows(site: Site, query: str) -> list[tuple[str, ...]]:
@@ -241,7 +258,7 @@ def nothing_is_false(site: Site) -> tuple[set[Question], set[str]]:
 
 
 def test_after_an_outage_and_a_kill_everything_is_as_if_nothing_had_happened(
-    site: Site, provider: Provider, undisturbed: dict[str, str], tmp_path: Path
+    site: Site, provider: Provider, undisturbed: dict[str, str], start_build: StartBuild, tmp_path: Path
 ) -> None:
     settled, graded = nothing_is_false(site)
     assert (len(settled), graded) == (TASKS, {FIRST})
