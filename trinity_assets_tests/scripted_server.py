@@ -158,6 +158,14 @@ def truncated_body() -> Behaviour:
     return lambda received: Reply(body[: len(body) // 2], announce=len(body))
 
 
+@contextlib.contextmanager
+def refusing() -> Iterator[str]:
+    """The base URL of a provider that is down: its port is taken for the block and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+
+
 class ScriptedServer:
     """Serves ``url`` (an OpenAI base URL) on a free local port while its ``with`` block lasts.
 
