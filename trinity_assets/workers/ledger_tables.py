@@ -117,7 +117,7 @@ PERMITS = sa.Table(
     sa.Column("sample", sa.Integer, nullable=False),
     sa.Column("epoch", sa.Integer, nullable=False),
 )
-"""Calls under way, and those that ended within the last minute: what the limits of every process count.
+"""Calls under way, and where tokens per minute are limited those of the last minute: what all processes count.
 
 ``ended_at`` null is a call under way. One whose process died becomes a row of ``calls``: it may have cost something.
 """

@@ -16,12 +16,14 @@ well have answered it.
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from trinity_assets.workers.budgets import Budget, Standing
 from trinity_assets.workers.claimants import Claimant
@@ -62,6 +64,25 @@ _UNKNOWN: dict[str, Any] = {
 }
 """What is known of a scope that nobody has asked."""
 
+# Every call runs these. Built once, because building a statement takes longer than SQLite takes to run it.
+_HERE = PERMITS.c.provider_scope == sa.bindparam("provider_scope")
+_FORGET_OLD = sa.delete(PERMITS).where(
+    _HERE, PERMITS.c.ended_at.is_not(None), PERMITS.c.started_at <= sa.bindparam("old")
+)
+_OPEN = sa.select(PERMITS).where(_HERE, PERMITS.c.ended_at.is_(None))
+_LAST_MINUTE = sa.select(sa.func.coalesce(sa.func.sum(PERMITS.c.tokens), 0), sa.func.min(PERMITS.c.started_at)).where(
+    _HERE, PERMITS.c.started_at > sa.bindparam("since")
+)
+_OWN_LAST_MINUTE = _LAST_MINUTE.where(PERMITS.c.worker_scope == sa.bindparam("worker_scope"))
+_DELETE = sa.delete(PERMITS).where(PERMITS.c.permit.in_(sa.bindparam("names", expanding=True)))
+_OF_NAMES = sa.select(PERMITS).where(PERMITS.c.permit.in_(sa.bindparam("names", expanding=True)))
+_END = (
+    sa.update(PERMITS)
+    .where(PERMITS.c.permit == sa.bindparam("ended"))
+    .values(ended_at=sa.bindparam("at"), tokens=sa.bindparam("used"))
+)
+_KNOWN = sa.select(SCOPES).where(SCOPES.c.scope.in_(sa.bindparam("names", expanding=True)))
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -83,6 +104,11 @@ class Pace:
         """How many calls of the worker may be under way when nothing speaks against it."""
         own = self.worker_limits.concurrency
         return self.provider_limits.concurrency if own is None else min(own, self.provider_limits.concurrency)
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether what a call used counts for a minute after it began."""
+        return self.provider_limits.tpm is not None or self.worker_limits.tpm is not None
 
 
 @dataclass(frozen=True)
@@ -125,6 +151,26 @@ class Ended:
     tokens: int | None
 
 
+@dataclass(frozen=True)
+class _Minute:
+    """At most ``tpm`` tokens in any minute; those used in the last one, and when the oldest call of it began."""
+
+    tpm: int
+    tokens: int
+    oldest: float | None
+
+    def wait_s(self, tokens: int, now: float) -> float:
+        """Until there is room for so many more."""
+        # A call above the limit on its own goes once the minute is empty; the provider has the last word on it.
+        if self.oldest is None or self.tokens + tokens <= self.tpm:
+            return 0.0
+        return self.oldest + MINUTE_S - now
+
+    def with_one_more(self, tokens: int, now: float) -> _Minute:
+        """The same after a call that begins now."""
+        return replace(self, tokens=self.tokens + tokens, oldest=now if self.oldest is None else self.oldest)
+
+
 class Permits:
     """The permits of one asking. Threads may share it.
 
@@ -157,27 +203,27 @@ class Permits:
         pace = self._pace
         with self._database.translated("take a permit in"), self._database.exclusive(_LOCK) as connection:
             now = self._database.now(connection)
-            self._reap(connection, now)
-            recent = self._recent(connection)
-            scopes = {name: _scope(connection, name) for name in (pace.provider, pace.worker)}
-            answer = self._behind_the_breaker(scopes[pace.provider], recent, now)
+            under_way = self._under_way(connection, now)
+            scopes = _known(connection, [pace.provider, pace.worker])
+            answer = self._behind_the_breaker(scopes[pace.provider], under_way, now)
             if answer and not answer.probe:
                 return answer
+            minutes = self._last_minutes(connection, now)
             standings = [budget.standing(connection) for budget in self._budgets]
             given: list[dict[str, Any]] = []
             held: Answer | None = None
             for wish in [probe] if answer else wishes:
-                held = self._held_up(wish, scopes, recent, now) or _over_budget(standings, wish)
+                held = self._held_up(wish, scopes, under_way, minutes, now) or _over_budget(standings, wish)
                 if held is not None:
                     break
                 given.append(self._give(wish, scopes, now))
-                recent.append(given[-1])
+                under_way.append(given[-1])
+                minutes = [one.with_one_more(wish.tokens, now) for one in minutes]
                 standings = [one.with_one_more(wish.reserved_usd or 0.0) for one in standings]
             if not given:
                 return held or Answer()
             connection.execute(sa.insert(PERMITS), given)
-            for name, scope in scopes.items():
-                _keep(self._database, connection, name, scope | {"touched_at": now})
+            _keep(self._database, connection, scopes, now)
         permits = tuple(str(row["permit"]) for row in given)
         return Answer(probe=permits[0]) if answer else Answer(permits=permits)
 
@@ -188,27 +234,40 @@ class Permits:
             LedgerError: the ledger cannot be written; the permit is kept until it expires.
         """
         with self._database.translated("give back a permit in"), self._database.writing() as connection:
-            connection.execute(sa.delete(PERMITS).where(PERMITS.c.permit == permit))
+            connection.execute(_DELETE, {"names": [permit]})
 
-    def _reap(self, connection: sa.Connection, now: float) -> None:
-        """Forget calls that ended a minute ago, and keep as failed those whose process is gone."""
-        here = PERMITS.c.provider_scope == self._pace.provider
-        old = PERMITS.c.ended_at.is_not(None), PERMITS.c.started_at <= now - MINUTE_S
-        connection.execute(sa.delete(PERMITS).where(here, *old))
-        others = PERMITS.c.ended_at.is_(None), PERMITS.c.claimant != self._claimant.claimant
-        rows = connection.execute(sa.select(PERMITS).where(here, *others)).mappings().all()
-        dead = [row for row in rows if row["expires_at"] <= now or self._claimant.sees_dead(row)]
-        if dead:
-            connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead])
-            connection.execute(sa.delete(PERMITS).where(PERMITS.c.permit.in_([row["permit"] for row in dead])))
+    def _under_way(self, connection: sa.Connection, now: float) -> list[Mapping[Any, Any]]:
+        """The provider's calls under way; those whose process is gone are kept as failed."""
+        rows = connection.execute(_OPEN, {"provider_scope": self._pace.provider}).mappings().all()
+        dead = [row for row in rows if self._is_dead(row, now)]
+        if not dead:
+            return list(rows)
+        gone = [row["permit"] for row in dead]
+        connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead])
+        connection.execute(_DELETE, {"names": gone})
+        return [row for row in rows if row["permit"] not in gone]
 
-    def _recent(self, connection: sa.Connection) -> list[Mapping[Any, Any]]:
-        columns = (PERMITS.c[name] for name in ("worker_scope", "started_at", "ended_at", "tokens", "attempt"))
-        query = sa.select(*columns).where(PERMITS.c.provider_scope == self._pace.provider)
-        return list(connection.execute(query.order_by(PERMITS.c.started_at)).mappings())
+    def _last_minutes(self, connection: sa.Connection, now: float) -> list[_Minute]:
+        """What the calls of the last minute used, where the provider's or the worker's tokens are limited."""
+        pace, since = self._pace, now - MINUTE_S
+        here = {"provider_scope": pace.provider, "since": since}
+        minutes = []
+        if pace.provider_limits.tpm is not None:
+            connection.execute(_FORGET_OLD, {"provider_scope": pace.provider, "old": since})
+            tokens, oldest = connection.execute(_LAST_MINUTE, here).one()
+            minutes.append(_Minute(pace.provider_limits.tpm, int(tokens), oldest))
+        if pace.worker_limits.tpm is not None:
+            tokens, oldest = connection.execute(_OWN_LAST_MINUTE, here | {"worker_scope": pace.worker}).one()
+            minutes.append(_Minute(pace.worker_limits.tpm, int(tokens), oldest))
+        return minutes
+
+    def _is_dead(self, row: sa.RowMapping, now: float) -> bool:
+        if row["claimant"] == self._claimant.claimant:
+            return False
+        return bool(row["expires_at"] <= now) or self._claimant.sees_dead(row)
 
     def _behind_the_breaker(
-        self, provider: dict[str, Any], recent: list[Mapping[Any, Any]], now: float
+        self, provider: dict[str, Any], under_way: Sequence[Mapping[Any, Any]], now: float
     ) -> Answer | None:
         """None while the breaker is closed; else whether it is time for a probe (whose permit has no name yet)."""
         retry = self._pace.retry
@@ -224,7 +283,7 @@ class Permits:
                 stop=f"{self._pace.provider} does not answer: {provider['failures']} calls in a row failed, the last: "
                 f"{provider['last_error']}"
             )
-        if any(row["attempt"] == PROBE and row["ended_at"] is None for row in recent):
+        if any(row["attempt"] == PROBE for row in under_way):
             return Answer(wait_s=POLL_S)
         wait = (provider["opened_at"] or 0.0) + retry.probe_wait_s(mine) - now
         if wait > 0 and not (first and not self._was_up):
@@ -232,24 +291,26 @@ class Permits:
         return Answer(probe="due")
 
     def _held_up(
-        self, wish: Wish, scopes: dict[str, dict[str, Any]], recent: list[Mapping[Any, Any]], now: float
+        self,
+        wish: Wish,
+        scopes: dict[str, dict[str, Any]],
+        under_way: Sequence[Mapping[Any, Any]],
+        minutes: Sequence[_Minute],
+        now: float,
     ) -> Answer | None:
         pace = self._pace
-        own = [row for row in recent if row["worker_scope"] == pace.worker]
-        level = self._level(scopes[pace.worker], own, now)
+        own = sum(row["worker_scope"] == pace.worker for row in under_way)
         waits = [
             max(scope["next_at"] for scope in scopes.values()) - now,
-            POLL_S if _under_way(recent) >= pace.provider_limits.concurrency else 0.0,
-            POLL_S if _under_way(own) >= int(level) else 0.0,
-            _token_wait_s(recent, wish.tokens, pace.provider_limits.tpm, now),
-            _token_wait_s(own, wish.tokens, pace.worker_limits.tpm, now),
+            POLL_S if len(under_way) >= pace.provider_limits.concurrency else 0.0,
+            POLL_S if own >= int(self._level(scopes[pace.worker], own, now)) else 0.0,
+            *(minute.wait_s(wish.tokens, now) for minute in minutes),
         ]
         return Answer(wait_s=max(waits)) if max(waits) > 0 else None
 
-    def _level(self, worker: dict[str, Any], own: Sequence[Mapping[Any, Any]], now: float) -> float:
+    def _level(self, worker: dict[str, Any], own: int, now: float) -> float:
         """How many calls of the worker may be under way; what was learned more than a minute ago is forgotten."""
-        forgotten = not own and worker["touched_at"] <= now - MINUTE_S
-        if worker["level"] is None or forgotten:
+        if worker["level"] is None or (not own and worker["touched_at"] <= now - MINUTE_S):
             worker["level"] = float(self._pace.concurrency)
         return float(min(worker["level"], self._pace.concurrency))
 
@@ -279,21 +340,23 @@ def end(database: Database, connection: sa.Connection, ended: Sequence[Ended]) -
     The transaction is one of :func:`ending`.
     """
     now = database.now(connection)
-    query = sa.select(PERMITS).where(PERMITS.c.permit.in_([one.permit for one in ended]))
-    rows = {row["permit"]: row for row in connection.execute(query).mappings()}
-    scopes: dict[str, dict[str, Any]] = {}
-    for one in ended:
-        row = rows.get(one.permit)
-        if row is None:  # expired while the process stood still, and then counted as killed
-            continue
-        tokens = row["tokens"] if one.tokens is None else one.tokens
-        at_end = {"ended_at": now, "tokens": tokens}
-        connection.execute(sa.update(PERMITS).where(PERMITS.c.permit == one.permit).values(at_end))
-        for name in (one.pace.provider, one.pace.worker):
-            scopes.setdefault(name, _scope(connection, name))
+    names = {"names": [one.permit for one in ended]}
+    rows = {row["permit"]: row for row in connection.execute(_OF_NAMES, names).mappings()}
+    # One that is not there expired while its process stood still, and was counted as killed.
+    found = [(one, row) for one in ended if (row := rows.get(one.permit)) is not None]
+    if not found:
+        return
+    counted = [(one, row) for one, row in found if one.pace.counts_tokens]
+    used = [row["tokens"] if one.tokens is None else one.tokens for one, row in counted]
+    if counted:
+        at_end = [{"ended": one.permit, "at": now, "used": used[at]} for at, (one, _) in enumerate(counted)]
+        connection.execute(_END, at_end)
+    if spent := [one.permit for one, _ in found if not one.pace.counts_tokens]:
+        connection.execute(_DELETE, {"names": spent})
+    scopes = _known(connection, sorted({name for one, _ in found for name in (one.pace.provider, one.pace.worker)}))
+    for one, row in found:
         _learn(one, row, scopes[one.pace.provider], scopes[one.pace.worker], now)
-    for name, scope in sorted(scopes.items()):
-        _keep(database, connection, name, scope | {"touched_at": now})
+    _keep(database, connection, scopes, now)
 
 
 def _learn(one: Ended, row: sa.RowMapping, provider: dict[str, Any], worker: dict[str, Any], now: float) -> None:
@@ -337,27 +400,22 @@ def _over_budget(standings: Sequence[Standing], wish: Wish) -> Answer | None:
     return None
 
 
-def _scope(connection: sa.Connection, name: str) -> dict[str, Any]:
-    found = connection.execute(sa.select(SCOPES).where(SCOPES.c.scope == name)).mappings().one_or_none()
-    return dict(_UNKNOWN) if found is None else {key: found[key] for key in _UNKNOWN}
+def _known(connection: sa.Connection, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    found = {row["scope"]: row for row in connection.execute(_KNOWN, {"names": names}).mappings()}
+    return {name: {key: found[name][key] for key in _UNKNOWN} if name in found else dict(_UNKNOWN) for name in names}
 
 
-def _keep(database: Database, connection: sa.Connection, name: str, scope: dict[str, Any]) -> None:
-    insert = database.insert(SCOPES).values(scope=name, **scope)
-    connection.execute(insert.on_conflict_do_update(index_elements=["scope"], set_=scope))
+def _keep(database: Database, connection: sa.Connection, scopes: dict[str, dict[str, Any]], now: float) -> None:
+    rows = [scope | {"scope": name, "touched_at": now} for name, scope in scopes.items()]
+    connection.execute(_upsert(database.kind), rows)
 
 
-def _under_way(rows: Sequence[Mapping[Any, Any]]) -> int:
-    return sum(row["ended_at"] is None for row in rows)
-
-
-def _token_wait_s(rows: Sequence[Mapping[Any, Any]], tokens: int, tpm: int | None, now: float) -> float:
-    """Until the tokens of the last minute leave room for so many more."""
-    counted = [row for row in rows if row["started_at"] > now - MINUTE_S]
-    # A call above the limit on its own goes once the minute is empty; the provider has the last word on it.
-    if tpm is None or not counted or sum(row["tokens"] for row in counted) + tokens <= tpm:
-        return 0.0
-    return float(counted[0]["started_at"]) + MINUTE_S - now
+@functools.cache
+def _upsert(kind: str) -> sa.Insert:
+    insert = (sqlite if kind == "sqlite" else postgresql).insert(SCOPES)
+    return insert.on_conflict_do_update(
+        index_elements=["scope"], set_={name: insert.excluded[name] for name in _UNKNOWN}
+    )
 
 
 def _killed(permit: sa.RowMapping, now: float) -> dict[str, Any]:
