@@ -32,12 +32,13 @@ def test_a_dry_run_names_whose_answers_would_be_asked_again(site: Site) -> None:
     assert site.new_requests() == {}
 
 
+@pytest.mark.parametrize("selection", ['key:"answers/gpt*"', 'key:"sentinels/gpt*"'])
 def test_a_provider_without_its_key_is_named_before_anything_is_asked(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch, selection: str
 ) -> None:
     monkeypatch.setenv("TRINITY_CATALOG", str(DEFAULT_CATALOG.parent / "live"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    result = CliRunner().invoke(app, ["rebaseline", 'key:"answers/gpt*"'])
+    result = CliRunner().invoke(app, ["rebaseline", selection])
     assert isinstance(result.exception, MissingKeyError)
     assert "OPENAI_API_KEY (provider openai)" in str(result.exception)
 

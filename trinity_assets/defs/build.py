@@ -140,8 +140,9 @@ def require_keys(
     parents = parent_keys(definitions)
     changing = {state.key for state in wanted}
     missing: dict[str, set[str]] = {}
-    for worker, benchmark in catalog.cells:
-        key = keys.answers(worker.name, benchmark.name)
+    asking = [(worker, keys.answers(worker.name, benchmark.name)) for worker, benchmark in catalog.cells]
+    asking += [(worker, keys.sentinel_answers(worker.name)) for worker, _ in catalog.cells]
+    for worker, key in asking:
         provider = getattr(worker, "provider", None)  # a recorded worker has none
         variable = getattr(provider, "key_env", None)
         needed = key in selected and (key in changing or any(parent in changing for parent in parents[key]))

@@ -349,14 +349,13 @@ class Site:
     def rebaseline(self, selection: str | None = None, *, name: str = "once more") -> Built:
         """``trinity-assets rebaseline`` with every step in this process."""
         definitions = self.definitions()
-        asked = answers_to_ask(load_catalog(self.catalog.directory), definitions, selection)
         waves: list[set[str]] = []
         messages: dict[str, str] = {}
         with self.instance() as instance:
             result = rebaseline(
                 definitions,
                 instance,
-                asked,
+                answers_to_ask(load_catalog(self.catalog.directory), definitions, selection),
                 execute_here(definitions, messages, {NEW_EPOCH_TAG: name}),
                 lambda wave: waves.append(names(state.key for state in wave)),
             )
