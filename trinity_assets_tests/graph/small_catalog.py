@@ -36,6 +36,7 @@ from trinity_assets.defs.runs import NEW_EPOCH_TAG
 from trinity_assets.home import INSTANCE_CONFIG, ledger_url, store_url
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
+from trinity_assets.workers.asking import PROBE_MESSAGES
 from trinity_assets_tests.backbones.tiny_models import save_model_directory
 from trinity_assets_tests.scripted_server import Behaviour, Received, Reply, ScriptedServer, answer
 
@@ -362,8 +363,11 @@ class Site:
         return Built(waves, self.new_requests(), result, messages)
 
     def new_requests(self) -> dict[str, int]:
-        """How often each model was asked since this was last looked at; models that were not are left out."""
-        asked = Counter(received.body["model"] for received in self.server.received())
+        """How many questions each model was asked since this was last looked at; models that had none are left out.
+
+        A probe is no question: whether one is made depends on how many calls have failed in a row.
+        """
+        asked = Counter(one.body["model"] for one in self.server.received() if one.messages != PROBE_MESSAGES)
         new = asked - self._asked
         self._asked = asked
         return dict(new)
