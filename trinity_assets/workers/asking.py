@@ -1,6 +1,7 @@
 """Asking a worker what is missing: concurrent, paced, retried, and written down call by call.
 
-The first question goes alone, so that a bad key or a wrong URL costs one call and not one per slot. A fatal outcome,
+The first question has a head start, so that a bad key or a wrong URL, which providers say at once, costs one call and
+not one per slot. A fatal outcome,
 a provider that does not answer, one that asks for a long rest, a budget that is used up, or an error ends the asking:
 no call starts after it, those under way finish and are kept. What another process is asking is not asked here: its
 answer is waited for.
@@ -9,6 +10,7 @@ answer is waited for.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import time
@@ -35,6 +37,9 @@ from trinity_assets.workers.specs import Messages, Price, WorkerSpec
 from trinity_assets.workers.writer import LedgerWriter
 
 logger = logging.getLogger(__name__)
+
+HEAD_START_S = 0.5
+"""How long the others wait for a first call that says nothing: a refusal comes sooner, an answer takes longer."""
 
 PROBE_MESSAGES: Messages = [{"role": "user", "content": "Reply with OK."}]
 PROBE_TOKENS = 16
@@ -162,33 +167,43 @@ class _Asking:
         self._probing = self._probe_request()
         self._progress = Progress(logger, cell.label, total, "answers")
         self._stop = asyncio.Event()
+        self._first_call = asyncio.Event()
+        self._first_question = asyncio.Event()
         self._elsewhere = 0
         self._error: Exception | None = None
         self._tally = Tally()
 
     async def run(self) -> Tally:
-        await self._take_turns(most=1)
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._concurrency):
+            group.create_task(self._take_turns())
+            await self._head_start()
+            for _ in range(self._concurrency - 1):
                 group.create_task(self._take_turns())
         if self._error is not None:
             raise self._error
         return self._tally
 
-    async def _take_turns(self, most: int | None = None) -> None:
-        taken = 0
-        while not self._stop.is_set() and (most is None or taken < most):
-            taken += 1
+    async def _head_start(self) -> None:
+        """Until the first question is settled or failed; or its first call takes as long as an answer does."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._first_call.wait(), HEAD_START_S)
+            await self._first_question.wait()
+
+    async def _take_turns(self) -> None:
+        while not self._stop.is_set():
             try:
                 request = await self._next()
                 if request is None:
-                    return
+                    break
                 await self._settle(request)
             except AskingEndedError:
-                return
+                break
             except Exception as error:  # raised again once the calls under way, which are paid for, have been kept
                 self._error = self._error or error
                 self._end(f"{type(error).__name__}: {error}")
+            self._first_question.set()
+        self._first_call.set()
+        self._first_question.set()
 
     async def _next(self) -> AnswerRequest | None:
         request = await self._questions.next(self._sleep)
@@ -250,6 +265,7 @@ class _Asking:
             raise
         ended = Ended(permit, self._pace, outcome, _used(outcome))
         await self._writer.write(Entry(_call_row(wish, outcome), outcome.text, ended))
+        self._first_call.set()
         self._pacer.news()
         self._tally.add(outcome)
         return outcome
