@@ -123,7 +123,13 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
         rejected=True,
     ),
     ErrorRule("overloaded", Status.FAILED_TRANSIENT, _WAIT, frozenset({503, 529}), rejected=True),
-    ErrorRule("bad_response", Status.FAILED_TRANSIENT, _WAIT, words=r"invalid response|get json response|no 'choices'"),
+    ErrorRule(
+        "bad_response",
+        Status.FAILED_TRANSIENT,
+        _WAIT,
+        # The last is how every fault that Python's json finds in a body ends.
+        words=r"invalid response|get json response|no 'choices'|line \d+ column \d+ \(char \d+\)",
+    ),
     ErrorRule("connection", Status.FAILED_TRANSIENT, f"check that the provider is up, then {_WAIT}", words=r"connect"),
     ErrorRule("server_error", Status.FAILED_TRANSIENT, _WAIT),
 )

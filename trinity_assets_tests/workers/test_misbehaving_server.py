@@ -359,20 +359,8 @@ def test_a_long_rest_is_neither_slept_through_nor_cut_short(
     assert collection.failures == {"not_asked": 2, "rate_limited": 1}
 
 
-NOT_TAUGHT = pytest.mark.xfail(strict=True, reason="the SDK's words for it (json's own) are in no rule")
-
-
 @pytest.mark.parametrize("body", [b"", b'{"choices": [{"index": 0, "mess'])
-@pytest.mark.parametrize(
-    "route",
-    [
-        pytest.param("openai", marks=pytest.mark.xfail(strict=True, reason="the SDK's words for it are in no rule")),
-        "openrouter",
-        pytest.param(
-            "nvidia_nim", marks=pytest.mark.xfail(strict=True, reason="the SDK's words for it are in no rule")
-        ),
-    ],
-)
+@pytest.mark.parametrize("route", ROUTES)
 def test_a_body_that_is_no_json_is_called_a_bad_response(
     route: str, body: bytes, server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger
 ) -> None:
