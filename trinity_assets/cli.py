@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.epoch_commands import rebaseline
 from trinity_assets.errors import SelectionError, TrinityError
 from trinity_assets.ledger_commands import app as ledger_app
-from trinity_assets.printing import add_row, new_table, print_table
+from trinity_assets.printing import add_row, failed_lines, new_table, print_table
 from trinity_assets.recorded.specs import RECORDED
 from trinity_assets.texts import counted, escaped, printable, quoted
 from trinity_assets.workers.specs import WorkerSpec
@@ -172,13 +172,14 @@ def build(
             print(f"{killed} killed; what had settled is kept.")
         apply_pool_limits(instance, catalog)
         announce = partial(_announce, {state.key for state in waiting})
-        execute = partial(execute_in_processes, tags=build_tags(budget))
+        reasons: dict[str, str] = {}
+        execute = partial(execute_in_processes, tags=build_tags(budget), reasons=reasons)
         try:
             result = build_assets(definitions, instance, selected, execute, announce, rebuild=rebuild)
         except KeyboardInterrupt:
             print("\nInterrupted. Everything that settled is kept; run the same command again to go on.")
             raise typer.Exit(130) from None
-    for line in _outcome(result, selection):
+    for line in _outcome(result, selection, reasons):
         print(line)
     if not result.complete:
         raise typer.Exit(1)
@@ -344,14 +345,13 @@ def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> Non
         print(", ".join(f"{name}: {value}" for name, value in graded.facts.items()))
 
 
-def _outcome(result: BuildResult, selection: str | None) -> Iterator[str]:
-    """How a build ended, and what to do next."""
+def _outcome(result: BuildResult, selection: str | None, reasons: Mapping[str, str]) -> Iterator[str]:
+    """How a build ended, and what to do next; ``reasons`` are those of failed steps, by asset."""
     from trinity_assets.defs import keys
 
     built, failed = counted(len(result.built), "asset"), len(result.failed)
     yield f"\n{built} built, {failed} failed, {len(result.waiting)} waiting for those."
-    for key in result.failed:
-        yield f"  failed: {key.to_user_string()}"
+    yield from failed_lines((key.to_user_string() for key in result.failed), reasons)
     for router, workers in result.dropped.items():
         for worker, reason in workers.items():
             yield f"  router {router} is trained without {worker}: {reason}"

@@ -12,6 +12,7 @@ import typer
 
 from trinity_assets.catalog.catalog import catalog_directory
 from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.printing import failed_lines
 from trinity_assets.texts import counted
 
 if TYPE_CHECKING:
@@ -61,15 +62,16 @@ def rebaseline(
         if released := release_dead_runs(instance):
             print(f"{counted(len(released), 'earlier run was', 'earlier runs were')} killed; what had settled is kept.")
         apply_pool_limits(instance, catalog)
-        execute = partial(execute_in_processes, tags={**build_tags(budget), NEW_EPOCH_TAG: name})
+        reasons: dict[str, str] = {}
+        execute = partial(execute_in_processes, tags={**build_tags(budget), NEW_EPOCH_TAG: name}, reasons=reasons)
         try:
             result = ask_again(definitions, instance, asked, execute, _announce)
         except KeyboardInterrupt:
             print(f"\nInterrupted. Everything that settled is kept; go on with: {resume}")
             raise typer.Exit(130) from None
     print(f"\n{counted(len(result.built), 'asset')} built, {len(result.failed)} failed, {len(result.waiting)} waiting.")
-    for key in result.failed:
-        print(f"  failed: {key.to_user_string()}")
+    for line in failed_lines((key.to_user_string() for key in result.failed), reasons):
+        print(line)
     if not result.complete:
         print(f"Everything that settled is kept; go on with: {resume}")
         raise typer.Exit(1)

@@ -400,9 +400,11 @@ ANSWERS, GOLD, TABLE = (dg.AssetKey(path) for path in (["answers", "w", "b"], ["
     ],
 )
 def test_a_failed_build_says_what_would_help(failed: list[dg.AssetKey], advice: list[str]) -> None:
-    lines = list(cli._outcome(BuildResult((TABLE,), tuple(failed), ()), None))
+    reasons = {"answers/w/b": "w on b: 3 of 9 answers are missing\nstopped early: outage"}
+    lines = list(cli._outcome(BuildResult((TABLE,), tuple(failed), ()), None, reasons))
     assert lines[0] == f"\n1 asset built, {len(failed)} failed, 0 waiting for those."
-    assert lines[1 : 1 + len(failed)] == [f"  failed: {key.to_user_string()}" for key in failed]
+    said = {ANSWERS: ": w on b: 3 of 9 answers are missing", GOLD: ""}
+    assert lines[1 : 1 + len(failed)] == [f"  failed: {key.to_user_string()}{said[key]}" for key in failed]
     assert lines[1 + len(failed) :] == advice
 
 

@@ -23,7 +23,7 @@ class StepFormatter(logging.Formatter):
         """One line for ``record``, or nothing."""
         meta = getattr(record, "dagster_meta", None) or {}
         event: dg.DagsterEvent | None = meta.get("dagster_event")
-        step = (meta.get("step_key") or "").replace("__", "/")
+        step = step_name(meta.get("step_key"))
         if event is None and record.levelno < logging.INFO:
             return ""
         if event is None:
@@ -33,7 +33,7 @@ class StepFormatter(logging.Formatter):
         elif event.event_type in _SHOWN_EVENTS:
             text = _SHOWN_EVENTS[event.event_type]
             if event.event_type is dg.DagsterEventType.STEP_FAILURE:
-                text = f"{text}: {_failure_text(event)}"
+                text = f"{text}: {failure_text(event)}"
         else:
             return ""
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
@@ -46,7 +46,12 @@ class _NonEmptyHandler(logging.StreamHandler):
             super().emit(record)
 
 
-def _failure_text(event: dg.DagsterEvent) -> str:
+def step_name(step_key: str | None) -> str:
+    """A step's key as the name of its asset; "" for none."""
+    return (step_key or "").replace("__", "/")
+
+
+def failure_text(event: dg.DagsterEvent) -> str:
     """The message that a user can act on, else the error's own first line."""
     data = event.step_failure_data
     if data.user_failure_data and data.user_failure_data.description:

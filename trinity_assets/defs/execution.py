@@ -9,6 +9,7 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs.build import PROCESS_TAG, process_tag
+from trinity_assets.defs.console import failure_text, step_name
 from trinity_assets.workers.specs import LiteLLMProvider
 
 _ENDS = (dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED)
@@ -31,9 +32,12 @@ def executor(catalog: Catalog) -> dg.ExecutorDefinition:
 
 
 def execute_in_processes(
-    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey], *, tags: Mapping[str, str]
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey], *, tags: Mapping[str, str], reasons: dict[str, str]
 ) -> set[dg.AssetKey]:
     """Run the steps of ``keys`` as one Dagster run with ``tags`` and return the assets that were materialized.
+
+    Why each step failed is put into ``reasons``, by its asset's name: what a step says as it ends may be missing from
+    the console, but not from the run's events.
 
     Raises:
         KeyboardInterrupt: the run was interrupted, which Dagster records as its failure.
@@ -50,4 +54,7 @@ def execute_in_processes(
         ends = [event for event in result.all_events if event.event_type in _ENDS]
         if any("interrupted" in (event.message or "") for event in ends):
             raise KeyboardInterrupt
+        for event in result.all_events:
+            if event.event_type is dg.DagsterEventType.STEP_FAILURE:
+                reasons[step_name(event.step_key)] = failure_text(event)
         return {event.asset_key for event in result.all_events if event.is_step_materialization and event.asset_key}
