@@ -17,7 +17,7 @@ from trinity_assets.grading.specs import GraderSpec, Settlement
 from trinity_assets.recorded.specs import RECORDED, RecordedOutcomes
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.spec import SLUG_MAX_LENGTH, SLUG_PATTERN, Slug, Spec
-from trinity_assets.workers.operations import Budget, Operations, Schedule, SentinelSpec
+from trinity_assets.workers.operations import Operations, RunBudget, Schedule, SentinelSpec
 from trinity_assets.workers.specs import Price, PromptStyle, ProviderSpec, Sampling, WorkerLimits
 
 
@@ -107,7 +107,7 @@ FILES: dict[str, dict[str, Any]] = {
     "benchmarks.yaml": {"benchmarks": BenchmarkEntry},
     "backbones.yaml": {"backbones": BackboneSpec},
     "routers.yaml": {"routers": RouterEntry},
-    "operations.yaml": {"budget": Budget, "rebaseline": Schedule, "sentinel": SentinelSpec},
+    "operations.yaml": {"budget": RunBudget, "rebaseline": Schedule, "sentinel": SentinelSpec},
 }
 """File name -> section -> type of each entry."""
 

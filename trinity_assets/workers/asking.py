@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import time
 from collections.abc import Sequence
@@ -20,16 +19,17 @@ from dataclasses import dataclass, field
 from trinity_assets.errors import ProviderError
 from trinity_assets.progress import Progress
 from trinity_assets.spec import digest
-from trinity_assets.workers import permits
 from trinity_assets.workers.budgets import Budget
 from trinity_assets.workers.claiming import Questions
 from trinity_assets.workers.claims import Lease
 from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import Endpoint
 from trinity_assets.workers.ledger import Call, Entry, Ledger
+from trinity_assets.workers.ledger_tables import PROBE
 from trinity_assets.workers.outcomes import Outcome, Status
-from trinity_assets.workers.pacing import AskingEndedError, Pacer
-from trinity_assets.workers.permits import PROBE, Ended, Pace, Permits, Wish
+from trinity_assets.workers.pace import Pace
+from trinity_assets.workers.permit_queue import AskingEndedError, PermitQueue
+from trinity_assets.workers.permits import Ended, Permits, Wish, forget
 from trinity_assets.workers.prices import cost_usd, guessed_tokens
 from trinity_assets.workers.requests import AnswerRequest
 from trinity_assets.workers.retrying import RetryPolicy
@@ -117,7 +117,7 @@ async def ask_missing(
     """
     claims = ledger.claims(lease)
     pace = _pace(cell.worker, endpoint, terms.retry, claims.claimant.claimant)
-    given = Permits(ledger.database, pace, terms.budgets, claimant=claims.claimant)
+    permits = Permits(ledger.database, pace, terms.budgets, claimant=claims.claimant)
     try:
         # The order of leaving matters: claims are given up once the writer has committed what came in.
         async with (
@@ -125,17 +125,17 @@ async def ask_missing(
             LedgerWriter(ledger) as writer,
             WorkerClient(cell.worker, endpoint) as client,
         ):
-            asking = _Asking(cell, len(requests), questions, client, writer, given, pace, terms)
+            asking = _Asking(cell, len(requests), questions, client, writer, permits, pace, terms)
             return await asking.run()
     finally:
-        if endpoint.scope is None:
-            permits.forget(ledger.database, [pace.provider, pace.worker])
+        if not endpoint.shared:
+            forget(ledger.database, [pace.provider, pace.worker])
 
 
 def _pace(worker: WorkerSpec, endpoint: Endpoint, retry: RetryPolicy, claimant: str) -> Pace:
-    alone = "" if endpoint.scope else f" in {claimant}"
+    alone = "" if endpoint.shared else f" in {claimant}"
     return Pace(
-        provider=endpoint.scope or f"provider {worker.provider.name}{alone}",
+        provider=f"provider {worker.provider.name}{alone}",
         worker=f"worker {worker.name}{alone}",
         provider_limits=endpoint.limits,
         worker_limits=worker.limits,
@@ -152,7 +152,7 @@ class _Asking:
         questions: Questions,
         client: WorkerClient,
         writer: LedgerWriter,
-        given: Permits,
+        permits: Permits,
         pace: Pace,
         terms: Terms,
     ) -> None:
@@ -163,7 +163,7 @@ class _Asking:
         self._pace = pace
         self._terms = terms
         self._concurrency = min(pace.concurrency, total)
-        self._pacer = Pacer(given, self._probe, self._end)
+        self._queue = PermitQueue(permits, self._probe, self._end)
         self._probing = self._probe_request()
         self._progress = Progress(logger, cell.label, total, "answers")
         self._stop = asyncio.Event()
@@ -237,9 +237,9 @@ class _Asking:
         while True:
             attempt += 1
             wish = self._wish(request, attempt)
-            permit = await self._pacer.permit(wish, self._wish(self._probing, PROBE))
+            permit = await self._queue.permit(wish, self._wish(self._probing, PROBE))
             if self._stop.is_set() or not self._questions.holds(request):
-                await self._pacer.give_back(permit)
+                await self._queue.give_back(permit)
                 raise AskingEndedError if self._stop.is_set() else _ClaimLostError
             outcome = await self._call(request, wish, permit)
             if not outcome.status.settled:
@@ -252,7 +252,8 @@ class _Asking:
     async def _probe(self, permit: str) -> None:
         """See whether the provider answers at all; what it says is kept as a call, and is nobody's answer."""
         outcome = await self._call(self._probing, self._wish(self._probing, PROBE), permit)
-        logger.info("%s: %s", self._cell.label, f"probed {self._pace.provider}: {outcome.error_class or 'it answers'}")
+        found = "it answers" if outcome.status.settled else outcome.reason
+        logger.info("%s: probed %s: %s", self._cell.label, self._pace.provider, found)
         self._end_if_hopeless(outcome)
 
     async def _call(self, request: AnswerRequest, wish: Wish, permit: str) -> Outcome:
@@ -261,12 +262,12 @@ class _Asking:
             outcome = await self._client.call(request.messages, request.parameters)
         except ProviderError as error:  # raised before any request is made
             self._end(f"{type(error).__name__}: {error}")  # before anything is awaited, or another call would begin
-            await self._pacer.give_back(permit)
+            await self._queue.give_back(permit)
             raise
-        ended = Ended(permit, self._pace, outcome, _used(outcome))
-        await self._writer.write(Entry(_call_row(wish, outcome), outcome.text, ended))
+        ended = Ended(permit, self._pace, outcome, outcome.tokens_used)
+        await self._writer.write(Entry(Call.of(wish, outcome), outcome.text, ended))
         self._first_call.set()
-        self._pacer.news()
+        self._queue.news()
         self._tally.add(outcome)
         return outcome
 
@@ -280,7 +281,7 @@ class _Asking:
         if not self._stop.is_set():
             self._tally.stopped = reason
             self._stop.set()
-            self._pacer.end()
+            self._queue.end()
             logger.error("%s: stopped: %s", self._cell.label, reason)
 
     async def _sleep(self, seconds: float) -> None:
@@ -312,33 +313,3 @@ class _Asking:
         parameters = worker.sampling.parameters() | {"max_tokens": min(PROBE_TOKENS, worker.sampling.max_tokens)}
         asked = {"provider": worker.provider.identity(), "model": worker.model, "probe": PROBE_MESSAGES}
         return AnswerRequest("", 0, PROBE_MESSAGES, parameters, digest(asked))
-
-
-def _call_row(wish: Wish, outcome: Outcome) -> Call:
-    asked = dataclasses.asdict(wish)
-    del asked["tokens"]
-    return Call(
-        **asked,
-        at=time.time(),
-        status=outcome.status,
-        finish_reason=outcome.finish_reason,
-        model_returned=outcome.model_returned,
-        fingerprint=outcome.fingerprint,
-        input_tokens=outcome.input_tokens,
-        output_tokens=outcome.output_tokens,
-        cost_usd=outcome.cost_usd,
-        cost_source=outcome.cost_source,
-        latency_s=outcome.latency_s,
-        error_class=outcome.error_class,
-        error=outcome.error,
-        price_version=outcome.price_version,
-    )
-
-
-def _used(outcome: Outcome) -> int | None:
-    """The tokens that a call used; None where nobody said."""
-    if outcome.cost_source == "rejected":
-        return 0
-    if outcome.input_tokens is None or outcome.output_tokens is None:
-        return None
-    return outcome.input_tokens + outcome.output_tokens

@@ -21,14 +21,14 @@ _RESERVED = sa.func.coalesce(sa.func.sum(sa.func.coalesce(PERMITS.c.reserved_usd
 class Budget:
     """At most ``usd`` for the calls that have all of ``columns`` (name -> value); ``label`` names whose they are.
 
-    ``apart`` says whether those of benchmarks with a slash in their name are meant, which are asked for another purpose
-    than a router's and have epochs of their own, or the others; None: all.
+    ``answers`` says whether those of cells are meant, or those that are asked for another purpose, whose benchmarks
+    have a slash in their name and epochs of their own; None: both.
     """
 
     label: str
     usd: float
     columns: tuple[tuple[str, Any], ...]
-    apart: bool | None = None
+    answers: bool | None = None
 
     def standing(self, connection: sa.Connection) -> Standing:
         """How much of it is spent and reserved now."""
@@ -39,9 +39,9 @@ class Budget:
 
     def _theirs(self, table: sa.Table) -> list[sa.ColumnElement[bool]]:
         conditions = [table.c[name] == value for name, value in self.columns]
-        if self.apart is not None:
+        if self.answers is not None:
             with_slash = table.c.benchmark.contains("/")
-            conditions.append(with_slash if self.apart else ~with_slash)
+            conditions.append(~with_slash if self.answers else with_slash)
         return conditions
 
 
@@ -76,6 +76,7 @@ def run_budget(usd: float, run: str) -> Budget:
     return Budget("this run", usd, (("run", run),))
 
 
-def worker_budget(usd: float, worker: str, epoch: int, *, apart: bool = False) -> Budget:
-    """What one worker may cost in one epoch, of its answers or ``apart`` from them, whichever runs ask."""
-    return Budget(f"worker {worker} in epoch {epoch}", usd, (("worker", worker), ("epoch", epoch)), apart)
+def worker_budget(usd: float, worker: str, epoch: int, purpose: str | None = None) -> Budget:
+    """What one worker may cost in one epoch of its answers, or of what is asked for a ``purpose``, whoever asks."""
+    whose = f"worker {worker} in epoch {epoch}" + (f" of its {purpose}" if purpose else "")
+    return Budget(whose, usd, (("worker", worker), ("epoch", epoch)), answers=purpose is None)

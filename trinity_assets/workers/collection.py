@@ -16,6 +16,7 @@ from trinity_assets.workers.asking import Cell, Tally, Terms, ask_missing
 from trinity_assets.workers.budgets import Budget, run_budget, worker_budget
 from trinity_assets.workers.claims import Lease
 from trinity_assets.workers.endpoints import open_endpoint
+from trinity_assets.workers.error_classes import NOT_ASKED
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.prices import known_price
 from trinity_assets.workers.provider_errors import ADVICE
@@ -26,9 +27,6 @@ from trinity_assets.workers.tables import answers_frame
 from trinity_assets.workers.timeouts import settle_timed_out
 
 logger = logging.getLogger(__name__)
-
-NOT_ASKED = "not_asked"
-"""The class of questions that were never asked because the asking had ended."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ def collect(
     missing = _distinct([request for request in requests if request.digest not in before])
     tally, after = Tally(), before
     if missing:
-        terms = _terms(cell, retry or RetryPolicy(), run_budget_usd)
+        terms = _terms(cell, retry or RetryPolicy(), run_budget_usd, purpose)
         logger.info("%s: %d of %d answers are to be asked", cell.label, len(missing), len(requests))
         with open_endpoint(worker) as endpoint:
             tally = asyncio.run(ask_missing(cell, missing, endpoint, ledger, terms, lease=lease))
@@ -155,14 +153,13 @@ def collect(
     )
 
 
-def _terms(cell: Cell, retry: RetryPolicy, run_budget_usd: float | None) -> Terms:
+def _terms(cell: Cell, retry: RetryPolicy, run_budget_usd: float | None, purpose: str | None) -> Terms:
     worker = cell.worker
     budgets: list[Budget] = []
     if run_budget_usd is not None:
         budgets.append(run_budget(run_budget_usd, cell.run))
     if worker.budget_usd is not None:
-        apart = "/" in cell.benchmark
-        budgets.append(worker_budget(worker.budget_usd, worker.name, cell.epoch, apart=apart))
+        budgets.append(worker_budget(worker.budget_usd, worker.name, cell.epoch, purpose))
     price = known_price(worker)
     if budgets and price is None:
         raise BudgetError(

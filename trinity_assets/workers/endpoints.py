@@ -32,8 +32,7 @@ def _plain_turn(messages: Messages) -> AbstractAsyncContextManager[dict[str, Any
 class Endpoint:
     """One reachable provider and what it bears. ``key`` None leaves the key to litellm's own convention.
 
-    ``scope`` is the name under which its calls are counted together with those of other processes; None where it is
-    this process's alone.
+    ``shared`` says whether other processes ask it, too, so that its limits are for all of them together.
     """
 
     model: str
@@ -42,7 +41,7 @@ class Endpoint:
     key: str | None
     timeout_s: float
     limits: Limits
-    scope: str | None = None
+    shared: bool = True
     turn: Turn = _plain_turn
 
     def __repr__(self) -> str:
@@ -58,7 +57,6 @@ def _litellm_endpoint(worker: WorkerSpec, provider: LiteLLMProvider) -> Iterator
         _key(worker, provider),
         worker.timeout_s or provider.timeout_s,
         provider.limits,
-        scope=f"provider {provider.name}",
     )
 
 
@@ -69,7 +67,9 @@ def _embedded_endpoint(worker: WorkerSpec, provider: EmbeddedProvider) -> Iterat
     with serve(provider) as url:
         timeout_s = worker.timeout_s or EMBEDDED_TIMEOUT_S
         limits, turn = Limits(concurrency=provider.slots), SharedPrefixes(url, provider.slots, timeout_s).turn
-        yield Endpoint(f"openai/{worker.model}", "openai", f"{url}/v1", NO_KEY, timeout_s, limits, turn=turn)
+        yield Endpoint(
+            f"openai/{worker.model}", "openai", f"{url}/v1", NO_KEY, timeout_s, limits, shared=False, turn=turn
+        )
 
 
 _OPENERS: dict[type, Callable[[WorkerSpec, Any], AbstractContextManager[Endpoint]]] = {

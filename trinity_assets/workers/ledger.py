@@ -7,6 +7,7 @@ processes may use one ledger, and may create it, at the same time; ``claims`` sa
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from operator import itemgetter
@@ -14,15 +15,14 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from trinity_assets.workers import permits
 from trinity_assets.workers.claims import Claims, Lease
 from trinity_assets.workers.ledger_database import Database, no_file
-from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS
+from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS, PROBE
 from trinity_assets.workers.migrations import migrate
-from trinity_assets.workers.outcomes import SETTLED, Status
-from trinity_assets.workers.permits import Ended
+from trinity_assets.workers.outcomes import SETTLED, Outcome, Status
+from trinity_assets.workers.permits import Ended, Wish, end_permits, permit_transaction
 
-_LOOKUP = 500
+LOOKUP = 500
 """Digests per query, below SQLite's limit on bound values."""
 
 _ANSWER_COLUMNS = tuple(column.name for column in ANSWERS.columns)
@@ -31,7 +31,7 @@ _ANSWER_COLUMNS = tuple(column.name for column in ANSWERS.columns)
 @dataclass(frozen=True)
 class Call:
     """One HTTP request. ``at`` is its end in seconds since 1970 (UTC); ``attempt`` counts from 1 within one asking, and
-    is 0 for a probe: a call that asks no task, but whether the provider answers at all.
+    is ``PROBE`` for a call that asks no task.
 
     ``price_version`` says which price made ``cost_usd``: the worker's own (``Price.version``), or the litellm that knew
     one.
@@ -60,6 +60,15 @@ class Call:
     price_version: str | None = None
     fingerprint: str | None = None
     reserved_usd: float | None = None
+
+    @classmethod
+    def of(cls, wish: Wish, outcome: Outcome) -> Self:
+        """The call that was wished for, as it came out now."""
+        asked = {name: value for name, value in vars(wish).items() if name != "tokens"}
+        elsewhere = ("text", "retry_after_s")
+        return cls(
+            **asked, at=time.time(), **{name: value for name, value in vars(outcome).items() if name not in elsewhere}
+        )
 
     def row(self) -> dict[str, Any]:
         """The row of ``calls``."""
@@ -93,7 +102,7 @@ class Entry:
 
     def answer_row(self) -> dict[str, Any] | None:
         """The row of ``answers``; None for a failure, which is never an answer, and for a probe, which asks nothing."""
-        if self.call.status not in SETTLED or self.call.attempt == 0:
+        if self.call.status not in SETTLED or self.call.attempt == PROBE:
             return None
         row = self.call.row() | {"text": self.text}
         return {name: row[name] for name in _ANSWER_COLUMNS}
@@ -158,8 +167,8 @@ class Ledger:
         wanted = list(dict.fromkeys(digests))
         found: dict[str, SettledAnswer] = {}
         with self.database.translated("read"), self.database.reading() as connection:
-            for start in range(0, len(wanted), _LOOKUP):
-                chunk = query.where(ANSWERS.c.request_digest.in_(wanted[start : start + _LOOKUP]))
+            for start in range(0, len(wanted), LOOKUP):
+                chunk = query.where(ANSWERS.c.request_digest.in_(wanted[start : start + LOOKUP]))
                 for row in connection.execute(chunk).mappings():
                     found[row["request_digest"]] = SettledAnswer(**{**row, "status": Status(row["status"])})
         return found
@@ -175,13 +184,13 @@ class Ledger:
         # In the order of the key: two transactions that wait for each other's answers would wait for ever.
         answers = sorted((row for entry in entries if (row := entry.answer_row())), key=itemgetter("request_digest"))
         ended = [entry.ended for entry in entries if entry.ended is not None]
-        transaction = permits.ending(self.database) if ended else self.database.writing()
+        transaction = permit_transaction(self.database) if ended else self.database.writing()
         with self.database.translated("write"), transaction as connection:
             connection.execute(sa.insert(CALLS), [entry.call.row() for entry in entries])
             if answers:
                 connection.execute(self.database.insert(ANSWERS).on_conflict_do_nothing(), answers)
             if ended:
-                permits.end(self.database, connection, ended)
+                end_permits(self.database, connection, ended)
 
     def vacuum(self) -> tuple[int, int]:
         """Delete claims that have expired and give unused room back; the sizes before and after, in bytes.

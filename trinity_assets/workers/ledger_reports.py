@@ -15,9 +15,8 @@ import sqlalchemy as sa
 
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.ledger_database import Database
-from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS
+from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS, PROBE
 from trinity_assets.workers.outcomes import FAILURES
-from trinity_assets.workers.permits import PROBE
 from trinity_assets.workers.redaction import redact
 
 Cell = tuple[str, str]

@@ -57,6 +57,9 @@ def _asked() -> list[sa.Column[Any]]:
     ]
 
 
+PROBE = 0
+"""The attempt number of a call that asks no task, but whether its provider answers at all."""
+
 CALLS = sa.Table(
     "calls",
     METADATA,
@@ -150,4 +153,4 @@ EPOCHS = sa.Table(
     sa.Column("opened_by", Words, nullable=False),
     sa.Column("completed_at", sa.Float),
 )
-"""Generations of a cell's answers after the first: who opened one, and when its last answer settled."""
+"""Generations of the answers of a cell or a sentinel: who opened and resumed one, and when its last answer settled."""

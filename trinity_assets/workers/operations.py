@@ -24,7 +24,7 @@ Timezone = Annotated[str, AfterValidator(_known_timezone)]
 """A name of the IANA time zone database."""
 
 
-class Budget(Spec):
+class RunBudget(Spec):
     """``run_usd``: what one build, or one run that is started elsewhere, may cost over all workers, in USD."""
 
     run_usd: float = Field(gt=0)
@@ -52,6 +52,6 @@ class SentinelSpec(Spec):
 class Operations(Spec):
     """What ``operations.yaml`` declares; every part may be left out."""
 
-    budget: Budget | None = None
+    budget: RunBudget | None = None
     rebaseline: Schedule | None = None
     sentinel: SentinelSpec | None = None

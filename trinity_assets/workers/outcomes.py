@@ -67,6 +67,15 @@ class Outcome:
     retry_after_s: float | None = None
 
     @property
+    def tokens_used(self) -> int | None:
+        """The tokens that the call used; None where nobody said."""
+        if self.cost_source == "rejected":
+            return 0
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
+    @property
     def reason(self) -> str:
         """Why it is not an answer: the class, and the error in words where there is one."""
         return f"{self.error_class}: {self.error}" if self.error else str(self.error_class)

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from trinity_assets.workers.error_classes import RATE_LIMITED, TIMEOUT
 from trinity_assets.workers.outcomes import Outcome, Status
 from trinity_assets.workers.redaction import redact
-from trinity_assets.workers.retrying import TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
     ),
     ErrorRule("request_timeout", Status.FAILED_TRANSIENT, _WAIT, frozenset({408})),
     ErrorRule(
-        "rate_limited",
+        RATE_LIMITED,
         Status.FAILED_TRANSIENT,
         f"lower the provider's limits or {_WAIT}",
         frozenset({429}),
         rejected=True,
     ),
     ErrorRule(
-        "rate_limited",
+        RATE_LIMITED,
         Status.FAILED_TRANSIENT,
         "the request is larger than the account's rate limit allows; raise the limit",
         statuses=frozenset({413}),

@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from trinity_assets.workers.error_classes import TIMEOUT
 from trinity_assets.workers.outcomes import Outcome, Status
-
-TIMEOUT = "timeout"
-"""The error class of a call that ran into the worker's own time limit."""
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.error_classes import TIMEOUT
+from trinity_assets.workers.ledger import LOOKUP, Ledger
 from trinity_assets.workers.ledger_tables import ANSWERS, CALLS
 from trinity_assets.workers.outcomes import Status
 from trinity_assets.workers.requests import AnswerRequest
-from trinity_assets.workers.retrying import TIMEOUT
 
 RUNS = 2
 """Runs, the latest ones that asked, of which every call must have run into the limit."""
 
 _NEARLY = 0.9
 """Of the limit: a call that ended sooner ran into another, lower one."""
-
-_LOOKUP = 500
-"""Digests per query, below SQLite's limit on bound values."""
 
 
 def settle_timed_out(ledger: Ledger, requests: Sequence[AnswerRequest], timeout_s: float) -> int:
@@ -36,8 +33,8 @@ def settle_timed_out(ledger: Ledger, requests: Sequence[AnswerRequest], timeout_
     wanted = sorted({request.digest for request in requests})
     rows: list[dict[str, Any]] = []
     with ledger.database.translated("settle timeouts in"), ledger.database.writing() as connection:
-        for start in range(0, len(wanted), _LOOKUP):
-            query = sa.select(CALLS).where(CALLS.c.request_digest.in_(wanted[start : start + _LOOKUP]))
+        for start in range(0, len(wanted), LOOKUP):
+            query = sa.select(CALLS).where(CALLS.c.request_digest.in_(wanted[start : start + LOOKUP]))
             calls: dict[str, list[sa.RowMapping]] = defaultdict(list)
             for call in connection.execute(query.order_by(CALLS.c.id)).mappings():
                 calls[call["request_digest"]].append(call)

@@ -11,11 +11,13 @@ import pytest
 import sqlalchemy as sa
 
 from trinity_assets.workers.budgets import Budget, run_budget, worker_budget
+from trinity_assets.workers.error_classes import KILLED
 from trinity_assets.workers.ledger import Call, Entry, Ledger
 from trinity_assets.workers.ledger_database import Database
-from trinity_assets.workers.ledger_tables import CALLS, PERMITS, SCOPES
+from trinity_assets.workers.ledger_tables import CALLS, PERMITS, PROBE, SCOPES
 from trinity_assets.workers.outcomes import Outcome, Status
-from trinity_assets.workers.permits import KILLED, POLL_S, PROBE, Answer, Ended, Pace, Permits, Wish, forget
+from trinity_assets.workers.pace import Pace
+from trinity_assets.workers.permits import POLL_S, Decision, Ended, Permits, Wish, forget
 from trinity_assets.workers.retrying import RetryPolicy
 from trinity_assets.workers.specs import Limits, WorkerLimits
 
@@ -52,7 +54,7 @@ def wish(*, attempt: int = 1, tokens: int = 10, usd: float | None = None, worker
     return Wish("d" * 64, attempt, run, "p", worker, "b", "t", 0, 1, tokens, usd)
 
 
-def permit_of(answer: Answer) -> str:
+def permit_of(answer: Decision) -> str:
     assert len(answer.permits) == 1
     return answer.permits[0]
 
@@ -65,7 +67,7 @@ class Asking:
         self.pace = at
         self.permits = Permits(ledger.database, at, budgets or [])
 
-    def take(self, wished: Wish | None = None) -> Answer:
+    def take(self, wished: Wish | None = None) -> Decision:
         return self.permits.take([wished or wish()], wish(attempt=PROBE, tokens=1))
 
     def end(self, permit: str, outcome: Outcome, *, tokens: int | None = None, attempt: int = 1) -> None:
@@ -98,7 +100,7 @@ def test_calls_under_way_are_counted_over_every_asking_of_the_provider(ledger: L
     other = Asking(ledger, pace(worker="w2", limits=limits))
     mine, theirs = one.start(2), other.start()
     assert (len(mine), len(theirs)) == (2, 1)
-    assert other.take() == Answer(wait_s=POLL_S)
+    assert other.take() == Decision(wait_s=POLL_S)
     one.end(mine[0], GOOD)
     assert len(other.start()) == 1
 
@@ -132,7 +134,7 @@ def test_tokens_of_any_minute_are_counted_and_what_was_not_used_is_given_back(le
     asking = Asking(ledger, pace(limits=Limits(tpm=100)))
     first = permit_of(asking.take(wish(tokens=90)))
     clock.now += 20
-    assert asking.take(wish(tokens=20)) == Answer(wait_s=40)
+    assert asking.take(wish(tokens=20)) == Decision(wait_s=40)
     asking.end(first, GOOD, tokens=5)
     asking.call(wished=wish(tokens=95))
     clock.now += 40.5
@@ -142,7 +144,7 @@ def test_tokens_of_any_minute_are_counted_and_what_was_not_used_is_given_back(le
 def test_a_call_above_the_limit_goes_once_the_minute_is_empty(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(limits=Limits(tpm=100)))
     asking.call(wished=wish(tokens=500))
-    assert asking.take(wish(tokens=500)) == Answer(wait_s=60)
+    assert asking.take(wish(tokens=500)) == Decision(wait_s=60)
     clock.now += 60
     assert asking.take(wish(tokens=500)).permits
 
@@ -150,7 +152,7 @@ def test_a_call_above_the_limit_goes_once_the_minute_is_empty(ledger: Ledger, cl
 def test_a_retry_after_holds_every_call_of_the_worker_and_no_other(ledger: Ledger, clock: Clock) -> None:
     one, other = Asking(ledger, pace(worker="w1")), Asking(ledger, pace(worker="w2"))
     one.call(replace(TOO_MUCH, retry_after_s=7.0))
-    assert one.take() == Answer(wait_s=7) and other.take().permits
+    assert one.take() == Decision(wait_s=7) and other.take().permits
 
 
 # --- concurrency ------------------------------------------------------------------------------------------------------
@@ -200,16 +202,16 @@ def test_after_failures_in_a_row_one_probe_at_a_time_goes_at_growing_distances(l
     other.call()
     for _ in range(3):
         one.call(DOWN)
-    assert one.take() == Answer(wait_s=1) and other.take() == Answer(wait_s=1)
+    assert one.take() == Decision(wait_s=1) and other.take() == Decision(wait_s=1)
     clock.now += 1
     probe = one.take().probe
     assert probe is not None
-    assert other.take() == one.take() == Answer(wait_s=POLL_S), "a probe is under way"
+    assert other.take() == one.take() == Decision(wait_s=POLL_S), "a probe is under way"
     one.end(probe, DOWN, attempt=PROBE)
-    assert one.take() == Answer(wait_s=2)
+    assert one.take() == Decision(wait_s=2)
     clock.now += 2
     one.call(DOWN)
-    assert other.take() == Answer(wait_s=3)
+    assert other.take() == Decision(wait_s=3)
     clock.now += 3
     other.call(DOWN)
     for asking in (one, other):
@@ -244,7 +246,7 @@ def test_an_asking_that_begins_behind_an_open_breaker_probes_at_once_and_gives_u
         first.call(DOWN)
     later = Asking(ledger, pace())
     later.call(DOWN)
-    assert later.take() == Answer(wait_s=2)
+    assert later.take() == Decision(wait_s=2)
     clock.now += 2
     later.call(DOWN)
     assert later.take().stop is not None
@@ -256,7 +258,7 @@ def test_an_asking_that_begins_behind_an_open_breaker_probes_at_once_and_gives_u
 def test_a_budget_reserves_before_a_call_and_settles_after_it(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(), [run_budget(1.0, "r")])
     held = permit_of(asking.take(wish(usd=0.6)))
-    assert asking.take(wish(usd=0.6)) == Answer(wait_s=POLL_S), "what is under way may come out cheaper"
+    assert asking.take(wish(usd=0.6)) == Decision(wait_s=POLL_S), "what is under way may come out cheaper"
     asking.end(held, GOOD)
     asking.call(wished=wish(usd=0.6))
     assert asking.take(wish(usd=0.6)).stop == (
@@ -277,7 +279,7 @@ def test_a_workers_budget_is_for_an_epoch_and_for_every_run(ledger: Ledger, cloc
     asking = Asking(ledger, pace(), [worker_budget(0.3, "w", 1)])
     asking.call(wished=wish(usd=0.3, run="yesterday"))
     assert asking.take(wish(usd=0.1)).stop is not None
-    for other in (worker_budget(0.3, "w", 2), worker_budget(0.3, "w", 1, apart=True)):
+    for other in (worker_budget(0.3, "w", 2), worker_budget(0.3, "w", 1, "sentinel")):
         assert Asking(ledger, pace(), [other]).take(wish(usd=0.1)).permits
 
 
@@ -313,7 +315,7 @@ def test_a_permit_of_a_living_process_is_believed_until_it_expires(ledger: Ledge
     asking.take()
     other = Asking(ledger, pace(limits=Limits(concurrency=1)))
     clock.now += 74
-    assert other.take() == Answer(wait_s=POLL_S)
+    assert other.take() == Decision(wait_s=POLL_S)
     clock.now += 2
     assert other.take().permits
 

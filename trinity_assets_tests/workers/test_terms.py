@@ -158,7 +158,7 @@ def test_every_permit_is_ended_and_a_process_alone_with_its_model_leaves_no_scop
         scopes = connection.execute(sa.select(SCOPES.c.scope)).scalars().all()
     assert sorted(scopes) == ["provider scripted", "worker scripted_worker"]
     with open_endpoint(worker) as endpoint:
-        alone = replace(endpoint, scope=None)
+        alone = replace(endpoint, shared=False)
         requests = answer_requests(worker, prompts(2), 2)
         tally = asyncio.run(ask_missing(Cell(worker, "bench", 2, "r"), requests, alone, ledger, Terms(hasty)))
     assert len(tally.settled) == 2

@@ -1,4 +1,4 @@
-"""Waiting for permits beside the event loop: first come, first served within one asking."""
+"""Waiting for permits: first come, first served within one asking, and never on the event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class AskingEndedError(Exception):
     """The asking has ended while this question waited; it was not asked (again)."""
 
 
-class Pacer:
+class PermitQueue:
     """Hands out the permits of one asking.
 
     ``probe`` makes the call of a probe's permit and keeps what came of it; ``end`` ends the asking, with the reason.
@@ -51,18 +51,18 @@ class Pacer:
         """Ask once for everybody who waits: a transaction each would keep other processes waiting for theirs."""
         self._news.clear()
         waiting = list(self._waiting)
-        answer = await asyncio.to_thread(self._permits.take, [wish for wish, _ in waiting], probe)
-        for (_, permit), given in zip(waiting, answer.permits, strict=False):  # permits are for the first of them
+        decision = await asyncio.to_thread(self._permits.take, [wish for wish, _ in waiting], probe)
+        for (_, permit), given in zip(waiting, decision.permits, strict=False):  # permits are for the first of them
             if not permit.done():  # cancelled meanwhile
                 permit.set_result(given)
         self._waiting = [one for one in self._waiting if not one[1].done()]
-        if answer.probe is not None:
-            await self._probe(answer.probe)
-        elif answer.stop is not None:
-            self._end(answer.stop)
-        elif not answer.permits:
+        if decision.probe is not None:
+            await self._probe(decision.probe)
+        elif decision.stop is not None:
+            self._end(decision.stop)
+        elif not decision.permits:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), answer.wait_s)
+                await asyncio.wait_for(self._news.wait(), decision.wait_s)
 
     async def give_back(self, permit: str) -> None:
         """No call was made with it."""
