@@ -1,9 +1,9 @@
 """Collecting a cell against a provider that takes two seconds for an answer: ``python -m bench.bench_collection``.
 
 Four workers, each in a process of its own, ask 164 tasks with 32 calls under way each, of one provider with one ledger.
-Ideal is the latency times the rounds of 32 that 164 tasks make; the target is at most 1.25 of it, although the first
-question of a cell goes alone, so that a bad key costs one call, which takes one latency more. Every process has
-imported litellm and made a first call before the clock starts.
+Ideal is the latency times the rounds of 32 that 164 tasks make; the target is at most 1.25 of it. The head start of a
+cell's first question, by which a bad key costs one call, is half a second of that. Every process has imported litellm
+and made a first call before the clock starts.
 
 Beside it stand ``litellm.acompletion`` alone, by the same processes with as many calls under way, and calling one by
 one, computed from a few calls. That the server is not what is measured, a client without any library shows first.

@@ -44,7 +44,7 @@ class Pace:
         return min(worker.level, float(self.concurrency))
 
     def started(self, provider: Scope, worker: Scope, now: float) -> None:
-        """Learn that a call starts now. Even spacing, since a burst at the start of each minute is what gets refused."""
+        """Learn that a call starts now. Evenly spaced, since a burst at the start of a minute is what gets refused."""
         for scope, rpm in ((provider, self.provider_limits.rpm), (worker, self.worker_limits.rpm)):
             scope.next_at = max(scope.next_at, now + (MINUTE_S / rpm if rpm else 0.0))
 

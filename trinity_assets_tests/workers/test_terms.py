@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from trinity_assets.errors import BudgetError
-from trinity_assets.workers.asking import PROBE_MESSAGES, Cell, Terms, ask_missing
+from trinity_assets.workers.asking import HEAD_START_S, PROBE_MESSAGES, Cell, Terms, ask_missing
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.ledger import Ledger
@@ -20,9 +20,11 @@ from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.retrying import RetryPolicy
 from trinity_assets.workers.specs import Price, Sampling, WorkerLimits
 from trinity_assets_tests import scripted_server as play
-from trinity_assets_tests.scripted_server import Received, Reply, ScriptedServer
+from trinity_assets_tests.scripted_server import Behaviour, Received, Reply, ScriptedServer
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
 from trinity_assets_tests.workers.test_ledger import rows
+
+SLOW_S = 4 * HEAD_START_S
 
 HALF_A_DOLLAR = Price(input_per_mtok=0, output_per_mtok=100_000)
 """For the five tokens that the scripted server counts per answer; the sixteen that it may write are 1.60 USD."""
@@ -146,6 +148,19 @@ def test_a_probe_is_a_cheap_call_and_nobodys_answer(
     assert rows(ledger_url, "select status from calls where attempt = 0") == [("answered",)]
     assert len(rows(ledger_url, "select text from answers")) == 3
     assert [(group.error_class, group.calls, group.unsettled) for group in failures(ledger)] == [("overloaded", 5, 1)]
+
+
+@pytest.mark.parametrize(("first", "asked"), [(play.status(401), 1), (play.answer("ok", delay_s=SLOW_S), 8)])
+def test_a_refusal_costs_one_call_and_a_slow_first_answer_holds_nobody_up(
+    first: Behaviour, asked: int, server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger
+) -> None:
+    server.script("plain", first, play.answer("ok"))
+    collect(make_worker(concurrency=4), "bench", prompts(8), ledger)
+    times = server.times("plain")
+    assert len(times) == asked
+    if waited := [at - times[0] for at in times[1:]]:
+        assert min(waited) >= HEAD_START_S
+        assert sum(one < SLOW_S for one in waited) >= 3
 
 
 def test_every_permit_is_ended_and_a_process_alone_with_its_model_leaves_no_scope(
