@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import time
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from trinity_assets.workers.outcomes import Outcome, classify_response
 from trinity_assets.workers.prices import cost_usd, list_version
 from trinity_assets.workers.provider_errors import classify_error
 from trinity_assets.workers.specs import Messages, Price, WorkerSpec
+
+_NOBODY_IS_ASKED: Messages = [{"role": "user", "content": "ready?"}]
 
 
 class WorkerClient:
@@ -28,6 +31,9 @@ class WorkerClient:
         self._turn = endpoint.turn
 
     async def __aenter__(self) -> Self:
+        """Make a call that goes nowhere: what litellm builds at its first one would be the latency of an answer."""
+        with contextlib.suppress(Exception):  # what is wrong with a call is said by one that is made
+            await self._litellm.acompletion(messages=_NOBODY_IS_ASKED, mock_response="ready", **self._arguments)
         return self
 
     async def __aexit__(self, *exception: object) -> None:

@@ -158,9 +158,8 @@ def test_a_refusal_costs_one_call_and_a_slow_first_answer_holds_nobody_up(
     collect(make_worker(concurrency=4), "bench", prompts(8), ledger)
     times = server.times("plain")
     assert len(times) == asked
-    if waited := [at - times[0] for at in times[1:]]:
-        assert min(waited) >= HEAD_START_S
-        assert sum(one < SLOW_S for one in waited) >= 3
+    if asked > 1:
+        assert sum(at - times[0] < SLOW_S for at in times[1:]) >= 3, "the others waited for the first answer"
 
 
 def test_every_permit_is_ended_and_a_process_alone_with_its_model_leaves_no_scope(
