@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from trinity_assets.workers.history import History
 from trinity_assets.workers.ledger import Ledger
-from trinity_assets.workers.prices import cost_usd, guessed_tokens, known_price
+from trinity_assets.workers.prices import cost_usd, known_price, most_tokens
 from trinity_assets.workers.requests import AnswerRequest, answer_requests
 from trinity_assets.workers.specs import EmbeddedProvider, Limits, Price, ProviderSpec, WorkerSpec
 
@@ -84,7 +84,7 @@ class CellPlan:
     @property
     def minutes(self) -> float:
         """How long it takes alone, in one step."""
-        return _minutes([self], _within(_step_limits(self.worker.provider), self.worker))
+        return _minutes([self], self.worker.limits.within(_step_limits(self.worker.provider)))
 
 
 @dataclass(frozen=True)
@@ -186,15 +186,10 @@ def plan(cells: Iterable[PlannedCell], ledger: Ledger | None, history: History) 
     return Plan(tuple(plans), history)
 
 
-def most_tokens(worker: WorkerSpec, request: AnswerRequest) -> tuple[int, int]:
-    """Input and output tokens that one call for ``request`` takes at most, as far as characters tell the input."""
-    return guessed_tokens(request.messages), worker.sampling.max_tokens
-
-
 def _plan_cell(cell: PlannedCell, total: int, missing: Sequence[AnswerRequest], history: History) -> CellPlan:
     worker, count = cell.worker, len(missing)
     own, elsewhere = history.of_cell(worker.name, cell.benchmark), history.of_worker(worker.name)
-    most = [most_tokens(worker, request) for request in missing]
+    most = [most_tokens(request) for request in missing]
     most_input, most_output = sum(inputs for inputs, _ in most), sum(outputs for _, outputs in most)
     basis, output = _expected_output(worker, own.output_tokens.mean, elsewhere.output_tokens.mean)
     inputs = _first(own.input_tokens.mean, history.of_benchmark(cell.benchmark).input_tokens.mean)
@@ -256,7 +251,7 @@ def _grouped(cells: Iterable[CellPlan], name: Callable[[CellPlan], str]) -> list
 def _worker_minutes(cells: Sequence[CellPlan]) -> float:
     """How long one worker's cells take beside each other, with its provider to itself."""
     worker = cells[0].worker
-    shared = _minutes(cells, _within(_provider_limits(worker.provider), worker))
+    shared = _minutes(cells, worker.limits.within(_provider_limits(worker.provider)))
     return max(shared, *(cell.minutes for cell in cells))
 
 
@@ -291,17 +286,3 @@ def _provider_limits(provider: ProviderSpec) -> Limits:
     if isinstance(provider, EmbeddedProvider):
         return Limits(concurrency=provider.slots * provider.parallel_steps)
     return provider.limits
-
-
-def _within(limits: Limits, worker: WorkerSpec) -> Limits:
-    """The tighter of the provider's limits and the worker's own."""
-    own = worker.limits
-    return Limits(
-        concurrency=min(limits.concurrency, own.concurrency or limits.concurrency),
-        rpm=_tighter(limits.rpm, own.rpm),
-        tpm=_tighter(limits.tpm, own.tpm),
-    )
-
-
-def _tighter(one: int | None, other: int | None) -> int | None:
-    return min((limit for limit in (one, other) if limit is not None), default=None)
