@@ -46,8 +46,8 @@ def plan_command(
     from trinity_assets.defs import keys
     from trinity_assets.defs.build import select
     from trinity_assets.defs.present_snapshots import PresentSnapshots
-    from trinity_assets.plan_report import plan_remarks, plan_tables
     from trinity_assets.workers.history import History, read_history
+    from trinity_assets.workers.plan_report import plan_remarks, plan_tables
     from trinity_assets.workers.planning import PlannedCell, plan
 
     loaded = load_catalog(catalog or catalog_directory())

@@ -38,7 +38,6 @@ FLOORS = [
         "buying_commands",
         "live_check",
         "live_report",
-        "plan_report",
     },
 ]
 DAGSTER_ROOMS = {"defs", "definitions"}
