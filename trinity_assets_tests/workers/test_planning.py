@@ -8,7 +8,7 @@ import pytest
 
 from trinity_assets.workers.history import History, read_history
 from trinity_assets.workers.ledger import Call, Entry, Ledger
-from trinity_assets.workers.operations import Budget, Operations
+from trinity_assets.workers.operations import Operations
 from trinity_assets.workers.outcomes import Status
 from trinity_assets.workers.plan_report import plan_remarks
 from trinity_assets.workers.planning import LATENCY_S, Basis, CellPlan, Plan, PlannedCell, plan
@@ -277,6 +277,6 @@ def test_a_workers_budget_is_not_charged_with_its_sentinel(ledger: Ledger) -> No
 def test_a_workers_budget_is_its_own_whatever_the_worker_is_called() -> None:
     found = planned(None, PlannedCell(worker("run", budget_usd=3.0), "sums", prompts(), 1))
     assert [(one.worker, one.budget_usd) for one in found.allowances(1.0)] == [(None, 1.0), ("run", 3.0)]
-    *_, whole, own = plan_remarks(found, 0, Operations(budget=Budget(run_usd=1.0)))
+    *_, whole, own = plan_remarks(found, 0, Operations.model_validate({"budget": {"run_usd": 1.0}}))
     assert whole.startswith("The budget of a build is 1.00 USD: ")
     assert own.startswith("The budget of worker run in an epoch is 3.00 USD: ")
