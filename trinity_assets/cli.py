@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trinity_assets.buying_commands import live_check_command, plan_command
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.epoch_commands import rebaseline
 from trinity_assets.errors import SelectionError, TrinityError
 from trinity_assets.ledger_commands import app as ledger_app
+from trinity_assets.live_check_command import live_check_command
+from trinity_assets.plan_command import plan_command
 from trinity_assets.printing import add_row, failed_lines, new_table, print_table
 from trinity_assets.recorded.specs import RECORDED
 from trinity_assets.texts import counted, escaped, printable, quoted

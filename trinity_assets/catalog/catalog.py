@@ -14,7 +14,7 @@ from trinity_assets.grading.specs import GradingSpec
 from trinity_assets.recorded.specs import Worker
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.workers.operations import Operations
-from trinity_assets.workers.specs import ProviderSpec
+from trinity_assets.workers.specs import ProviderSpec, WorkerSpec
 
 CATALOG_VARIABLE = "TRINITY_CATALOG"
 DEFAULT_CATALOG = Path(__file__).parents[2] / "data" / "offline"
@@ -66,6 +66,11 @@ class Catalog:
             for benchmark in self.benchmarks.values()
             if (worker.name, benchmark.name) in pairs
         ]
+
+    @cached_property
+    def asked_cells(self) -> list[tuple[WorkerSpec, Benchmark]]:
+        """The cells of workers that are asked."""
+        return [(worker, benchmark) for worker, benchmark in self.cells if isinstance(worker, WorkerSpec)]
 
     @cached_property
     def featured(self) -> list[tuple[BackboneSpec, Benchmark]]:

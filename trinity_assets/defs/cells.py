@@ -36,7 +36,7 @@ class PresentCell:
 
 def asked_cells(catalog: Catalog) -> list[AskedCell]:
     """The cells of workers that are asked."""
-    return [(worker, benchmark) for worker, benchmark in catalog.cells if isinstance(worker, WorkerSpec)]
+    return catalog.asked_cells
 
 
 def cell_keys(worker: WorkerSpec, benchmark: Benchmark) -> list[dg.AssetKey]:

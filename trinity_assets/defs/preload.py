@@ -1,10 +1,10 @@
 """What the process that steps are forked from imports: everything slow that some step needs, once, not per step."""
 
 import importlib
-import os
 
-# Without it, importing litellm asks the network for a price list.
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+from trinity_assets.workers.litellm_library import keep_litellm_offline
+
+keep_litellm_offline()
 
 for module in (
     "pandas",

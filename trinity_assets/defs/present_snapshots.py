@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from trinity_assets.benchmarks.snapshots import Snapshot, take_snapshot
+from trinity_assets.benchmarks.snapshots import Snapshot, rendered_prompts, take_snapshot
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.instance import open_instance
@@ -40,6 +40,10 @@ class PresentSnapshots:
             ArtifactError: they are materialized, and the artifact is damaged or gone.
         """
         return self._table("tasks", keys.tasks(benchmark.name), benchmark)
+
+    def prompts(self, benchmark: Benchmark) -> dict[str, str]:
+        """Task id -> rendered prompt of ``benchmark``; raises as :meth:`tasks` does."""
+        return rendered_prompts(benchmark.snapshot, self.tasks(benchmark))
 
     def gold(self, benchmark: Benchmark) -> pd.DataFrame:
         """How ``benchmark`` is graded, in the columns of ``GOLD_SCHEMA``; raises as :meth:`tasks` does."""

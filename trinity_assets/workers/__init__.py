@@ -12,7 +12,8 @@ Belongs here, by concept:
 - the database: ``ledger``, ``ledger_database``, ``ledger_tables``, ``migrations``, ``writer``, its numbers and files
   (``ledger_reports``, ``ledger_files``), who asks what at this moment (``claims``, ``claiming``, ``claimants``);
 - one cell: collecting it (``collection``, ``asking``, ``tables``), tasks that always time out (``timeouts``), asking it
-  again (``epochs``), watching its worker (``sentinels``), what it will take (``history``, ``planning``), what really
+  again (``epochs``), watching its worker (``sentinels``), what it will take (``history``, ``planning``,
+  ``durations``, ``plan_report``), what really
   went out for it (``sent``).
 
 Does not belong here: what a task is or how its prompt is rendered (``benchmarks/``),

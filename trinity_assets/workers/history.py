@@ -71,11 +71,10 @@ class ProviderCalls:
 
 @dataclass(frozen=True)
 class History:
-    """``spent_usd`` is by worker and epoch; a call of unknown cost counts there as what it could have cost at most."""
+    """The averages of each cell, and the calls of each provider, by name."""
 
     cells: Mapping[Cell, Averages] = field(default_factory=dict)
     providers: Mapping[str, ProviderCalls] = field(default_factory=dict)
-    spent_usd: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
     def of_cell(self, worker: str, benchmark: str) -> Averages:
         """This worker on this benchmark."""
@@ -107,9 +106,8 @@ def read_history(ledger: Ledger) -> History:
         cells = {(row[0], row[1]): _averages(row[2:]) for row in connection.execute(_BY_CELL)}
         answers = {row[0]: row[1] for row in connection.execute(_ANSWERS_BY_PROVIDER)}
         calls = {row[0]: (row[1], row[2]) for row in connection.execute(_CALLS_BY_PROVIDER)}
-        spent = {(worker, epoch): float(usd) for worker, epoch, usd in connection.execute(_SPENT)}
     providers = {name: ProviderCalls(made, answers.get(name, 0), failed) for name, (made, failed) in calls.items()}
-    return History(cells, providers, spent)
+    return History(cells, providers)
 
 
 _COUNTED = (ANSWERS.c.input_tokens, ANSWERS.c.output_tokens, ANSWERS.c.latency_s)
@@ -125,9 +123,6 @@ _CALLS_BY_PROVIDER = (
     .where(CALLS.c.attempt > 0)
     .group_by(CALLS.c.provider)
 )
-_SPENT = sa.select(
-    CALLS.c.worker, CALLS.c.epoch, sa.func.sum(sa.func.coalesce(CALLS.c.cost_usd, CALLS.c.reserved_usd, 0.0))
-).group_by(CALLS.c.worker, CALLS.c.epoch)
 
 
 def _averages(row: Iterable[float | None]) -> Averages:

@@ -8,11 +8,15 @@ import os
 from typing import Any
 
 
+def keep_litellm_offline() -> None:
+    """Let litellm read the price list that it brings along; without this its import fetches one from the network."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+
 @functools.cache
 def load_litellm() -> Any:
     """The litellm module, 4 to 6 seconds after the first call in a process."""
-    # Read at import: without it litellm fetches its price list from the network.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    keep_litellm_offline()
     import litellm
 
     litellm.suppress_debug_info = True

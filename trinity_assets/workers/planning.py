@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from trinity_assets.workers.budgets import worker_budget
+from trinity_assets.workers.durations import Work, provider_minutes, step_minutes, worker_minutes
 from trinity_assets.workers.history import History
 from trinity_assets.workers.ledger import Ledger
-from trinity_assets.workers.prices import cost_usd, guessed_tokens, known_price
+from trinity_assets.workers.prices import cost_usd, known_price, most_tokens
 from trinity_assets.workers.requests import AnswerRequest, answer_requests
-from trinity_assets.workers.specs import EmbeddedProvider, Limits, Price, ProviderSpec, WorkerSpec
+from trinity_assets.workers.specs import Price, WorkerSpec
 
 LATENCY_S = 10.0
 """Seconds per answer where the ledger knows none: some hundred tokens, at the 50 a second that many providers give."""
-
-MINUTE_S = 60.0
 
 
 class Basis(StrEnum):
@@ -84,7 +84,12 @@ class CellPlan:
     @property
     def minutes(self) -> float:
         """How long it takes alone, in one step."""
-        return _minutes([self], _within(_step_limits(self.worker.provider), self.worker))
+        return step_minutes(self.work)
+
+    @property
+    def work(self) -> Work:
+        """What of it takes time."""
+        return Work(self.worker, self.missing, self.calls, self.input_tokens + self.output_tokens, self.seconds)
 
 
 @dataclass(frozen=True)
@@ -105,9 +110,12 @@ class Total:
 
 @dataclass(frozen=True)
 class Allowance:
-    """A budget beside what is planned under it: ``spent_usd`` counts against it already."""
+    """A budget beside what is planned under it: ``spent_usd`` counts against it already.
 
-    name: str
+    ``worker`` is whose it is; None: that of a build.
+    """
+
+    worker: str | None
     budget_usd: float
     spent_usd: float
     planned: Total
@@ -127,24 +135,26 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells in the given order, and their sums."""
+    """The cells in the given order, and their sums.
+
+    ``spent_usd`` is what has been spent of each worker's budget, where it has one.
+    """
 
     cells: tuple[CellPlan, ...]
-    history: History = field(default_factory=History)
+    spent_usd: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def by_worker(self) -> list[Total]:
         """One sum for each worker."""
         return [
-            _total(name, cells, _worker_minutes(cells))
-            for name, cells in _grouped(self.cells, lambda cell: cell.worker.name)
+            _total(name, cells, worker_minutes([cell.work for cell in cells])) for name, cells in _by_worker(self.cells)
         ]
 
     @property
     def by_provider(self) -> list[Total]:
         """One sum for each provider."""
         return [
-            _total(name, cells, _provider_minutes(cells))
+            _total(name, cells, provider_minutes([[cell.work for cell in own] for _, own in _by_worker(cells)]))
             for name, cells in _grouped(self.cells, lambda cell: cell.worker.provider.name)
         ]
 
@@ -155,16 +165,13 @@ class Plan:
 
     def allowances(self, run_usd: float | None) -> list[Allowance]:
         """The budget of one run, where there is one, and those of the workers, in which earlier runs count, too."""
-        whole = [] if run_usd is None else [Allowance("run", run_usd, 0.0, self.all)]
-        workers = []
-        for total, (name, cells) in zip(
-            self.by_worker, _grouped(self.cells, lambda cell: cell.worker.name), strict=True
-        ):
-            budget = cells[0].worker.budget_usd
-            if budget is not None:
-                spent = sum(self.history.spent_usd.get((name, epoch), 0.0) for epoch in {one.epoch for one in cells})
-                workers.append(Allowance(name, budget, spent, total))
-        return whole + workers
+        whole = [] if run_usd is None else [Allowance(None, run_usd, 0.0, self.all)]
+        budgets = {cell.worker.name: cell.worker.budget_usd for cell in self.cells}
+        return whole + [
+            Allowance(total.name, budget, self.spent_usd.get(total.name, 0.0), total)
+            for total in self.by_worker
+            if (budget := budgets[total.name]) is not None
+        ]
 
 
 def plan(cells: Iterable[PlannedCell], ledger: Ledger | None, history: History) -> Plan:
@@ -183,18 +190,27 @@ def plan(cells: Iterable[PlannedCell], ledger: Ledger | None, history: History) 
         seen.update(distinct)
         missing = [distinct[digest] for digest in new if digest not in settled]
         plans.append(_plan_cell(cell, len(distinct), missing, history))
-    return Plan(tuple(plans), history)
+    return Plan(tuple(plans), _spent(plans, ledger) if ledger else {})
 
 
-def most_tokens(worker: WorkerSpec, request: AnswerRequest) -> tuple[int, int]:
-    """Input and output tokens that one call for ``request`` takes at most, as far as characters tell the input."""
-    return guessed_tokens(request.messages), worker.sampling.max_tokens
+def _spent(cells: Sequence[CellPlan], ledger: Ledger) -> dict[str, float]:
+    """What has been spent of the workers' budgets, in USD, in the epochs that ``cells`` are in."""
+    budgets = {
+        worker_budget(cell.worker.budget_usd, cell.worker.name, cell.epoch): cell.worker.name
+        for cell in cells
+        if cell.worker.budget_usd is not None
+    }
+    spent: dict[str, float] = {}
+    with ledger.database.translated("read"), ledger.database.reading() as connection:
+        for budget, worker in budgets.items():
+            spent[worker] = spent.get(worker, 0.0) + budget.standing(connection).spent_usd
+    return spent
 
 
 def _plan_cell(cell: PlannedCell, total: int, missing: Sequence[AnswerRequest], history: History) -> CellPlan:
     worker, count = cell.worker, len(missing)
     own, elsewhere = history.of_cell(worker.name, cell.benchmark), history.of_worker(worker.name)
-    most = [most_tokens(worker, request) for request in missing]
+    most = [most_tokens(request) for request in missing]
     most_input, most_output = sum(inputs for inputs, _ in most), sum(outputs for _, outputs in most)
     basis, output = _expected_output(worker, own.output_tokens.mean, elsewhere.output_tokens.mean)
     inputs = _first(own.input_tokens.mean, history.of_benchmark(cell.benchmark).input_tokens.mean)
@@ -246,62 +262,12 @@ def _total(name: str, cells: Sequence[CellPlan], minutes: float) -> Total:
     )
 
 
+def _by_worker(cells: Iterable[CellPlan]) -> list[tuple[str, list[CellPlan]]]:
+    return _grouped(cells, lambda cell: cell.worker.name)
+
+
 def _grouped(cells: Iterable[CellPlan], name: Callable[[CellPlan], str]) -> list[tuple[str, list[CellPlan]]]:
     groups: dict[str, list[CellPlan]] = {}
     for cell in cells:
         groups.setdefault(name(cell), []).append(cell)
     return list(groups.items())
-
-
-def _worker_minutes(cells: Sequence[CellPlan]) -> float:
-    """How long one worker's cells take beside each other, with its provider to itself."""
-    worker = cells[0].worker
-    shared = _minutes(cells, _within(_provider_limits(worker.provider), worker))
-    return max(shared, *(cell.minutes for cell in cells))
-
-
-def _provider_minutes(cells: Sequence[CellPlan]) -> float:
-    """How long the cells of one provider take: they share its limits, and so many steps at once."""
-    provider = cells[0].worker.provider
-    workers = _grouped(cells, lambda cell: cell.worker.name)
-    return max(
-        _minutes(cells, _provider_limits(provider)),
-        sum(cell.minutes for cell in cells) / provider.parallel_steps,
-        *(_worker_minutes(own) for _, own in workers),
-    )
-
-
-def _minutes(cells: Sequence[CellPlan], limits: Limits) -> float:
-    """The largest of three bounds: the time of the calls, the requests per minute, the tokens per minute."""
-    missing, calls = sum(cell.missing for cell in cells), sum(cell.calls for cell in cells)
-    if not missing:
-        return 0.0
-    tokens = sum(cell.input_tokens + cell.output_tokens for cell in cells)
-    busy = sum(cell.seconds for cell in cells) / MINUTE_S / min(limits.concurrency, missing)
-    return max(busy, calls / limits.rpm if limits.rpm else 0.0, tokens / limits.tpm if limits.tpm else 0.0)
-
-
-def _step_limits(provider: ProviderSpec) -> Limits:
-    """What one step may do."""
-    return Limits(concurrency=provider.slots) if isinstance(provider, EmbeddedProvider) else provider.limits
-
-
-def _provider_limits(provider: ProviderSpec) -> Limits:
-    """What all steps together may do: several serve an embedded model at once, others share what a remote one bears."""
-    if isinstance(provider, EmbeddedProvider):
-        return Limits(concurrency=provider.slots * provider.parallel_steps)
-    return provider.limits
-
-
-def _within(limits: Limits, worker: WorkerSpec) -> Limits:
-    """The tighter of the provider's limits and the worker's own."""
-    own = worker.limits
-    return Limits(
-        concurrency=min(limits.concurrency, own.concurrency or limits.concurrency),
-        rpm=_tighter(limits.rpm, own.rpm),
-        tpm=_tighter(limits.tpm, own.tpm),
-    )
-
-
-def _tighter(one: int | None, other: int | None) -> int | None:
-    return min((limit for limit in (one, other) if limit is not None), default=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 
+from trinity_assets.workers.requests import AnswerRequest
 from trinity_assets.workers.specs import EmbeddedProvider, Messages, Price, WorkerSpec
 
 TOKENS_PER_MTOK = 1_000_000
@@ -40,6 +41,11 @@ def cost_usd(price: Price, input_tokens: float, output_tokens: float) -> float:
 def guessed_tokens(messages: Messages) -> int:
     """How many tokens a conversation may have: its characters at a low guess of characters per token."""
     return sum(len(message["content"]) for message in messages) // CHARACTERS_PER_TOKEN
+
+
+def most_tokens(request: AnswerRequest) -> tuple[int, int]:
+    """Input and output tokens that one call for ``request`` takes at most, as far as characters tell the input."""
+    return guessed_tokens(request.messages), int(request.parameters["max_tokens"])
 
 
 @functools.cache

@@ -110,6 +110,18 @@ class WorkerLimits(Spec):
     rpm: int | None = Field(default=None, gt=0)
     tpm: int | None = Field(default=None, gt=0)
 
+    def within(self, limits: Limits) -> Limits:
+        """The tighter of the two, limit by limit."""
+        return Limits(
+            concurrency=min(limits.concurrency, self.concurrency or limits.concurrency),
+            rpm=_tighter(limits.rpm, self.rpm),
+            tpm=_tighter(limits.tpm, self.tpm),
+        )
+
+
+def _tighter(one: int | None, other: int | None) -> int | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)
+
 
 class EmbeddedProvider(Spec):
     """A GGUF file inside an installed package, served in process by the step that asks.

@@ -24,7 +24,7 @@ FLOORS = [
     {"benchmarks", "workers", "backbones"},
     {"recorded"},
     {"grading"},
-    {"routing"},
+    {"routing", "live_check"},
     {"checkpoints"},
     {"serving"},
     {"catalog"},
@@ -35,10 +35,9 @@ FLOORS = [
         "by_hand",
         "epoch_commands",
         "ledger_commands",
-        "buying_commands",
-        "live_check",
-        "live_report",
-        "plan_report",
+        "options",
+        "plan_command",
+        "live_check_command",
     },
 ]
 DAGSTER_ROOMS = {"defs", "definitions"}

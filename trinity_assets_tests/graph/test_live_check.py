@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from trinity_assets import cli
-from trinity_assets.buying_commands import checked_cells
 from trinity_assets.catalog.catalog import DEFAULT_CATALOG
 from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.live_check_command import checked_cells
 from trinity_assets_tests.graph import small_catalog
 from trinity_assets_tests.graph.small_catalog import Site
 from trinity_assets_tests.scripted_server import Received, Reply, answer, status

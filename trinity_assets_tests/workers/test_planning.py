@@ -8,7 +8,9 @@ import pytest
 
 from trinity_assets.workers.history import History, read_history
 from trinity_assets.workers.ledger import Call, Entry, Ledger
+from trinity_assets.workers.operations import Operations
 from trinity_assets.workers.outcomes import Status
+from trinity_assets.workers.plan_report import plan_remarks
 from trinity_assets.workers.planning import LATENCY_S, Basis, CellPlan, Plan, PlannedCell, plan
 from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.specs import (
@@ -260,5 +262,21 @@ def test_a_workers_budget_counts_what_its_epoch_has_cost(ledger: Ledger) -> None
     earlier = a_call(frugal, "sums", "e" * 64, "t9", epoch=2, cost_usd=9.0)
     ledger.record_all([Entry(lost), Entry(earlier, "text")])
     (allowance,) = planned(ledger, PlannedCell(frugal, "sums", prompts(), 1)).allowances(None)
-    assert (allowance.name, allowance.spent_usd, allowance.left_usd) == ("one", 2.25, 0.75)
+    assert (allowance.worker, allowance.spent_usd, allowance.left_usd) == ("one", 2.25, 0.75)
     assert allowance.suffices is True
+
+
+def test_a_workers_budget_is_not_charged_with_its_sentinel(ledger: Ledger) -> None:
+    frugal = worker(budget_usd=3.0)
+    watched = a_call(frugal, "sentinel/sums", "d" * 64, "t0", cost_usd=2.5)
+    ledger.record_all([Entry(watched, "text"), Entry(a_call(frugal, "sums", "e" * 64, "t1", cost_usd=0.5), "text")])
+    (allowance,) = planned(ledger, PlannedCell(frugal, "sums", prompts(), 1)).allowances(None)
+    assert allowance.spent_usd == 0.5
+
+
+def test_a_workers_budget_is_its_own_whatever_the_worker_is_called() -> None:
+    found = planned(None, PlannedCell(worker("run", budget_usd=3.0), "sums", prompts(), 1))
+    assert [(one.worker, one.budget_usd) for one in found.allowances(1.0)] == [(None, 1.0), ("run", 3.0)]
+    *_, whole, own = plan_remarks(found, 0, Operations.model_validate({"budget": {"run_usd": 1.0}}))
+    assert whole.startswith("The budget of a build is 1.00 USD: ")
+    assert own.startswith("The budget of worker run in an epoch is 3.00 USD: ")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trinity_assets.workers.prices import cost_usd, known_price
+from trinity_assets.workers.prices import cost_usd, known_price, most_tokens
+from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.specs import EmbeddedProvider, LiteLLMProvider, Price, PromptStyle, Sampling, WorkerSpec
 
 
@@ -50,3 +51,9 @@ def test_a_served_model_is_free() -> None:
 
 def test_cost() -> None:
     assert cost_usd(Price(input_per_mtok=0.4, output_per_mtok=1.6), 500_000, 250_000) == pytest.approx(0.6)
+
+
+def test_a_call_takes_at_most_a_third_of_its_characters_and_what_it_may_write() -> None:
+    prompted = worker("m").model_copy(update={"prompt": PromptStyle(system="x" * 10, user="y{prompt}")})
+    (request,) = answer_requests(prompted, {"t": "z" * 20}, 1)
+    assert most_tokens(request) == (31 // 3, 16)

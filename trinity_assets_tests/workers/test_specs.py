@@ -13,6 +13,7 @@ from trinity_assets.workers.specs import (
     PromptStyle,
     Sampling,
     Shot,
+    WorkerLimits,
     WorkerSpec,
 )
 
@@ -127,3 +128,10 @@ def test_an_embedded_workers_request_digest_is_pinned_too() -> None:
         answer_requests(worker, {"t": "q"}, 1)[0].digest
         == "ac20036097d54b4611521f5e059f309e4157f8196abc43a286bf2a978ebc5df8"
     )
+
+
+def test_a_workers_limits_are_within_its_providers_limit_by_limit() -> None:
+    bears = Limits(concurrency=8, rpm=60)
+    assert WorkerLimits().within(bears) == bears
+    assert WorkerLimits(concurrency=2, rpm=90, tpm=500).within(bears) == Limits(concurrency=2, rpm=60, tpm=500)
+    assert WorkerLimits(concurrency=9, rpm=30).within(bears) == Limits(concurrency=8, rpm=30)

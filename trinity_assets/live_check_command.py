@@ -1,11 +1,11 @@
-"""``trinity-assets plan`` and ``live-check``: what answers will cost, and whether they come, before they are bought."""
+"""``trinity-assets live-check``: whether answers come, before they are bought."""
 
 from __future__ import annotations
 
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trinity_assets.errors import SelectionError
+from trinity_assets.options import CatalogOption
 from trinity_assets.printing import add_row, new_table, print_table
-from trinity_assets.recorded.specs import RecordedWorkerSpec
 from trinity_assets.texts import counted
 from trinity_assets.workers.specs import EmbeddedProvider, WorkerSpec
 
@@ -22,78 +22,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from trinity_assets.catalog.catalog import Benchmark, Catalog
-    from trinity_assets.live_check import CheckedWorker, Grade
-    from trinity_assets.live_report import LiveCheck
-    from trinity_assets.workers.ledger import Ledger
-
-CatalogOption = Annotated[
-    Path | None,
-    typer.Option("--catalog", help="The catalog's directory; default: $TRINITY_CATALOG, else the embedded one."),
-]
-
-
-def plan_command(
-    selection: Annotated[
-        str | None, typer.Argument(help="Dagster's selection syntax, as for build; default: every asset.")
-    ] = None,
-    catalog: CatalogOption = None,
-) -> None:
-    """Print what the missing answers will take: calls, tokens, USD, minutes. Asks nobody and writes nothing."""
-    from trinity_assets.benchmarks.snapshots import rendered_prompts
-    from trinity_assets.catalog.catalog import catalog_directory
-    from trinity_assets.catalog.loading import load_catalog
-    from trinity_assets.definitions import build_defs
-    from trinity_assets.defs import keys
-    from trinity_assets.defs.build import select
     from trinity_assets.defs.present_snapshots import PresentSnapshots
-    from trinity_assets.plan_report import plan_remarks, plan_tables
-    from trinity_assets.workers.history import History, read_history
-    from trinity_assets.workers.planning import PlannedCell, plan
-
-    loaded = load_catalog(catalog or catalog_directory())
-    definitions = build_defs(loaded)
-    selected = select(definitions, selection)
-    cells = [(worker, one) for worker, one in loaded.cells if keys.answers(worker.name, one.name) in selected]
-    asked = [(worker, benchmark) for worker, benchmark in cells if isinstance(worker, WorkerSpec)]
-    snapshots = PresentSnapshots(loaded, definitions)
-    prompts = {
-        benchmark.name: rendered_prompts(benchmark.snapshot, snapshots.tasks(benchmark))
-        for benchmark in loaded.learned
-        if any(benchmark is one for _, one in asked)
-    }
-    ledger = _existing_ledger()
-    try:
-        planned = plan(
-            [
-                PlannedCell(worker, one.name, prompts[one.name], current_epoch(ledger, worker.name, one.name))
-                for worker, one in asked
-            ],
-            ledger,
-            read_history(ledger) if ledger else History(),
-        )
-    finally:
-        if ledger:
-            ledger.close()
-    print(loaded.directory)
-    for shown in plan_tables(planned):
-        print_table(shown)
-    recorded = {worker.name for worker, _ in cells if isinstance(worker, RecordedWorkerSpec)}
-    for line in plan_remarks(planned, len(recorded), loaded.operations):
-        print(line)
-
-
-def current_epoch(ledger: Ledger | None, worker: str, benchmark: str) -> int:
-    """The epoch in which a build would ask this cell; with no ledger there is only the first."""
-    from trinity_assets.workers.epochs import FIRST, present_epoch
-
-    return FIRST if ledger is None else present_epoch(ledger, worker, benchmark)
-
-
-def _existing_ledger() -> Ledger | None:
-    from trinity_assets.home import ledger_url, trinity_home
+    from trinity_assets.live_check.checking import GradeAnswers
+    from trinity_assets.live_check.findings import CheckedWorker, Grade, LiveCheck
+    from trinity_assets.live_check.questions import WorkerQuestions
     from trinity_assets.workers.ledger import Ledger
 
-    return Ledger.existing(ledger_url(trinity_home()))
+MissingKeys = Mapping[str, tuple[str, ...]]
+"""Worker -> the variables that its provider reads its key from and that are not set."""
 
 
 def live_check_command(
@@ -114,20 +50,20 @@ def live_check_command(
     from trinity_assets.catalog.catalog import catalog_directory
     from trinity_assets.catalog.loading import load_catalog
     from trinity_assets.home import live_checks_directory, trinity_home
-    from trinity_assets.live_report import LiveCheck, write_report
+    from trinity_assets.live_check.findings import LiveCheck
+    from trinity_assets.live_check.report import write_report
 
     loaded = load_catalog(catalog or catalog_directory())
     cells = checked_cells(loaded, worker or (), benchmark or ())
     secrets = [os.environ.get(variable, "") for variable in loaded.key_variables]
     at = datetime.now(UTC)
     run = f"live-check-{at:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
-    checked = _check(loaded, cells, tasks, run, budget)
-    check = LiveCheck(loaded.directory, run, at, budget, checked)
+    check = LiveCheck(loaded.directory, run, at, budget, _check(loaded, cells, tasks, run, budget))
     _print_check(check, secrets)
     report = out or live_checks_directory(trinity_home()) / f"{at:%Y-%m-%dT%H%M%SZ}.md"
     write_report(check, report, secrets)
     print(f"report: {report}")
-    if any(one.failures for one in checked):
+    if any(one.failures for one in check.workers):
         raise typer.Exit(1)
 
 
@@ -139,7 +75,7 @@ def checked_cells(
     Raises:
         SelectionError: there is no such worker or benchmark, no router uses it, or the worker is not asked.
     """
-    asked = [(worker, benchmark) for worker, benchmark in catalog.cells if isinstance(worker, WorkerSpec)]
+    asked = catalog.asked_cells
     for name in workers:
         if name not in {worker.name for worker, _ in asked}:
             known = ", ".join(dict.fromkeys(worker.name for worker, _ in asked)) or "none"
@@ -163,65 +99,71 @@ def checked_cells(
 def _check(
     catalog: Catalog, cells: Sequence[tuple[WorkerSpec, Benchmark]], tasks: int, run: str, budget_usd: float
 ) -> list[CheckedWorker]:
-    """Say which keys are missing, choose the questions, and ask."""
-    from trinity_assets.benchmarks.snapshots import rendered_prompts
+    """Choose the questions and ask them, saying first who cannot be asked, and how many there are."""
     from trinity_assets.definitions import build_defs
     from trinity_assets.defs.present_snapshots import PresentSnapshots
     from trinity_assets.home import ledger_url, trinity_home
-    from trinity_assets.live_check import AskedBenchmark, check_workers, choose_questions, grade_cell
+    from trinity_assets.live_check.checking import check_workers
     from trinity_assets.workers.endpoints import missing_variables
     from trinity_assets.workers.ledger import Ledger
 
     workers = {worker.name: worker for worker, _ in cells}
-    benchmarks = {benchmark.name: benchmark for _, benchmark in cells}
-    _print_missing_keys(list(workers.values()))
+    missing = {name: tuple(missing_variables(worker)) for name, worker in workers.items()}
+    _print_missing_keys(missing)
     snapshots = PresentSnapshots(catalog, build_defs(catalog))
-    prompts = {name: rendered_prompts(one.snapshot, snapshots.tasks(one)) for name, one in benchmarks.items()}
-    gold = {name: snapshots.gold(one) for name, one in benchmarks.items()}
+    grade = _grading(cells, snapshots)
     url = ledger_url(trinity_home())
     with Ledger(url) as ledger:
-        asked = [
-            choose_questions(
-                worker,
-                [
-                    AskedBenchmark(
-                        one.name,
-                        prompts[one.name],
-                        current_epoch(ledger, worker.name, one.name),
-                        one.grading.settlement.settles_timeouts,
-                    )
-                    for owner, one in cells
-                    if owner.name == worker.name
-                ],
-                ledger,
-                most=tasks,
-            )
-            for worker in workers.values()
-        ]
-    able = [one for one in asked if not missing_variables(one.worker)]
+        asked = _questions(cells, snapshots, ledger, tasks)
+    able = [one for one in asked if not missing[one.worker.name]]
     count = sum(len(one.questions) for one in able)
     print(f"{counted(count, 'question')} for {counted(len(able), 'worker')}, for at most {budget_usd:g} USD")
     sys.stdout.flush()
+    return check_workers(asked, missing, grade, ledger_url=url, run=run, budget_usd=budget_usd)
+
+
+def _questions(
+    cells: Sequence[tuple[WorkerSpec, Benchmark]], snapshots: PresentSnapshots, ledger: Ledger, most: int
+) -> list[WorkerQuestions]:
+    """What each worker is to be asked: ``most`` tasks of each of its benchmarks."""
+    from trinity_assets.live_check.questions import AskedBenchmark, choose_questions
+    from trinity_assets.workers.epochs import present_epoch
+
+    workers = {worker.name: worker for worker, _ in cells}
+    benchmarks = {benchmark.name: benchmark for _, benchmark in cells}
+    prompts = {name: snapshots.prompts(one) for name, one in benchmarks.items()}
+    asked: dict[str, list[AskedBenchmark]] = {}
+    for worker, one in cells:
+        epoch = present_epoch(ledger, worker.name, one.name)
+        benchmark = AskedBenchmark(one.name, prompts[one.name], epoch, one.grading.settlement.settles_timeouts)
+        asked.setdefault(worker.name, []).append(benchmark)
+    return [choose_questions(workers[name], theirs, ledger, most=most) for name, theirs in asked.items()]
+
+
+def _grading(cells: Sequence[tuple[WorkerSpec, Benchmark]], snapshots: PresentSnapshots) -> GradeAnswers:
+    """How the benchmarks of ``cells`` are graded, their gold read."""
+    from trinity_assets.live_check.checking import grade_cell
+
+    benchmarks = {benchmark.name: benchmark for _, benchmark in cells}
+    gold = {name: snapshots.gold(one) for name, one in benchmarks.items()}
 
     def grade(worker: str, benchmark: str, answers: pd.DataFrame) -> list[Grade]:
         return grade_cell(answers, gold[benchmark], benchmarks[benchmark].grading, f"grading {worker} on {benchmark}")
 
-    return check_workers(asked, grade, ledger_url=url, run=run, budget_usd=budget_usd)
+    return grade
 
 
-def _print_missing_keys(workers: Sequence[WorkerSpec]) -> None:
-    from trinity_assets.workers.endpoints import missing_variables
-
+def _print_missing_keys(missing: MissingKeys) -> None:
     users: dict[str, list[str]] = {}
-    for worker in workers:
-        for variable in missing_variables(worker):
-            users.setdefault(variable, []).append(worker.name)
+    for worker, variables in missing.items():
+        for variable in variables:
+            users.setdefault(variable, []).append(worker)
     for variable, names in users.items():
         print(f"{variable} is not set; without it nobody asks {', '.join(names)}")
 
 
 def _print_check(check: LiveCheck, secrets: Sequence[str]) -> None:
-    from trinity_assets.live_report import FOLDING, HEADINGS, NUMBERS, task_row, verdict_lines
+    from trinity_assets.live_check.report import FOLDING, HEADINGS, NUMBERS, task_row, verdict_lines
     from trinity_assets.workers.redaction import without_secrets
 
     shown = new_table(*HEADINGS, right=NUMBERS, folding=FOLDING)

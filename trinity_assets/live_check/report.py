@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from trinity_assets.errors import LiveCheckError
 from trinity_assets.files import replaced_whole
-from trinity_assets.live_check import CheckedTask, CheckedWorker
+from trinity_assets.live_check.findings import CheckedTask, CheckedWorker, LiveCheck
 from trinity_assets.spec import canonical_json
 from trinity_assets.texts import counted, printable
 from trinity_assets.workers.redaction import redact, without_secrets
@@ -21,30 +19,6 @@ NUMBERS = ("score", "s", "in", "out", "USD")
 FOLDING = ("status", "rule")
 
 _REASON_CHARACTERS = 200
-
-
-@dataclass(frozen=True)
-class LiveCheck:
-    """A whole check. ``run`` is what the ledger calls it; ``at`` is its start, in UTC."""
-
-    catalog: Path
-    run: str
-    at: datetime
-    budget_usd: float
-    workers: Sequence[CheckedWorker]
-
-    @property
-    def spent_usd(self) -> float:
-        """The known cost of all its calls."""
-        return sum(task.reply.cost_usd for worker in self.workers for task in worker.tasks)
-
-    @property
-    def spent(self) -> str:
-        """What it cost, in words."""
-        unknown = sum(task.reply.cost_unknown for worker in self.workers for task in worker.tasks)
-        calls = sum(task.reply.calls for worker in self.workers for task in worker.tasks)
-        more = f", and {counted(unknown, 'call')} of unknown cost" if unknown else ""
-        return f"{self.spent_usd:.6f} USD for {counted(calls, 'call')}{more}, of {self.budget_usd:g} USD allowed"
 
 
 def task_row(task: CheckedTask) -> list[str]:
@@ -114,7 +88,7 @@ def _markdown(check: LiveCheck) -> Iterator[str]:
 
 
 def _name(task: CheckedTask) -> str:
-    return f"{task.reply.question.benchmark}: {printable(task.reply.question.task_id)}"
+    return f"{task.reply.task.benchmark}: {printable(task.reply.task.task_id)}"
 
 
 def _overview(checked: CheckedWorker) -> list[str]:

@@ -89,9 +89,9 @@ def plan_remarks(plan: Plan, recorded: int, operations: Operations) -> Iterator[
 
 def _judged(allowance: Allowance) -> str:
     """Whether a budget will do, in a sentence."""
-    whose = "The budget of a build" if allowance.name == "run" else f"The budget of worker {allowance.name} in an epoch"
+    whose = f"worker {allowance.worker} in an epoch" if allowance.worker else "a build"
     spent = f", of which {_usd(allowance.spent_usd)} is spent" if allowance.spent_usd else ""
-    stated = f"{whose} is {_usd(allowance.budget_usd)} USD{spent}"
+    stated = f"The budget of {whose} is {_usd(allowance.budget_usd)} USD{spent}"
     if allowance.suffices is False:
         return f"{stated}: it will not suffice; what is left is not asked until it is raised."
     if allowance.suffices:
