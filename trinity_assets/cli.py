@@ -140,7 +140,7 @@ def build(
     ] = False,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, help="USD that this build may cost; default: the catalog's budget, if any."),
+        typer.Option("--budget", help="USD that this build may cost; default: the catalog's budget, if any."),
     ] = None,
 ) -> None:
     """Materialize exactly what is missing, unsynced or failed, in order, until nothing is left."""
@@ -152,6 +152,7 @@ def build(
     from trinity_assets.defs.pools import apply_pool_limits
     from trinity_assets.defs.runs import build_tags
 
+    tags = build_tags(budget)
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
     selected = select(definitions, selection)
@@ -173,7 +174,7 @@ def build(
         apply_pool_limits(instance, catalog)
         announce = partial(_announce, {state.key for state in waiting})
         reasons: dict[str, str] = {}
-        execute = partial(execute_in_processes, tags=build_tags(budget), reasons=reasons)
+        execute = partial(execute_in_processes, tags=tags, reasons=reasons)
         try:
             result = build_assets(definitions, instance, selected, execute, announce, rebuild=rebuild)
         except KeyboardInterrupt:

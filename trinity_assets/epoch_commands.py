@@ -27,7 +27,7 @@ def rebaseline(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whose answers would be asked again.")] = False,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, help="USD that this may cost; default: the catalog's budget, if any."),
+        typer.Option("--budget", help="USD that this may cost; default: the catalog's budget, if any."),
     ] = None,
     name: Annotated[
         str | None,
@@ -44,6 +44,7 @@ def rebaseline(
     from trinity_assets.defs.rebaselining import rebaseline as ask_again
     from trinity_assets.defs.runs import NEW_EPOCH_TAG, build_tags
 
+    tags = build_tags(budget)
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
     with open_instance() as instance:
@@ -63,7 +64,7 @@ def rebaseline(
             print(f"{counted(len(released), 'earlier run was', 'earlier runs were')} killed; what had settled is kept.")
         apply_pool_limits(instance, catalog)
         reasons: dict[str, str] = {}
-        execute = partial(execute_in_processes, tags={**build_tags(budget), NEW_EPOCH_TAG: name}, reasons=reasons)
+        execute = partial(execute_in_processes, tags={**tags, NEW_EPOCH_TAG: name}, reasons=reasons)
         try:
             result = ask_again(definitions, instance, asked, execute, _announce)
         except KeyboardInterrupt:

@@ -382,6 +382,17 @@ def test_a_build_that_drops_a_worker_fails_and_says_so_and_so_does_show(
     assert [line.split()[0] for line in printed.splitlines()[1:-1]] == ["direct", "terse"]
 
 
+@pytest.mark.parametrize("command", ["build", "rebaseline"])
+@pytest.mark.parametrize("budget", ["0", "-1", "inf", "nan"])
+def test_a_budget_that_is_no_amount_is_refused_before_anything_runs(
+    command: str, budget: str, empty_site: Site, run: Run
+) -> None:
+    status, printed, complaint = run(command, f"--budget={budget}")
+    assert (status, printed) == (1, "")
+    assert complaint.startswith(f"error: the budget is {float(budget)!r}; give a number of USD above 0")
+    assert set(states(empty_site).values()) == {"missing"}
+
+
 ANSWERS, GOLD, TABLE = (dg.AssetKey(path) for path in (["answers", "w", "b"], ["benchmarks", "b", "gold"], ["r", "t"]))
 
 
