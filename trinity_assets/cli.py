@@ -146,9 +146,10 @@ def build(
     """Materialize exactly what is missing, unsynced or failed, in order, until nothing is left."""
     from trinity_assets.definitions import build_defs
     from trinity_assets.defs.build import build as build_assets
-    from trinity_assets.defs.build import pending, release_dead_runs, require_keys, select
+    from trinity_assets.defs.build import pending, require_keys, select
     from trinity_assets.defs.execution import execute_in_processes
     from trinity_assets.defs.instance import open_instance
+    from trinity_assets.defs.orphaned_runs import release_dead_runs
     from trinity_assets.defs.pools import apply_pool_limits
     from trinity_assets.defs.runs import build_tags
 

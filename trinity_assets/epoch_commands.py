@@ -36,9 +36,10 @@ def rebaseline(
 ) -> None:
     """Ask what is selected again, in a new epoch; build what comes out otherwise; compare with the epoch before."""
     from trinity_assets.definitions import build_defs
-    from trinity_assets.defs.build import pending, release_dead_runs, require_keys
+    from trinity_assets.defs.build import pending, require_keys
     from trinity_assets.defs.execution import execute_in_processes
     from trinity_assets.defs.instance import open_instance
+    from trinity_assets.defs.orphaned_runs import release_dead_runs
     from trinity_assets.defs.pools import apply_pool_limits
     from trinity_assets.defs.rebaselining import answers_to_ask
     from trinity_assets.defs.rebaselining import rebaseline as ask_again

@@ -8,21 +8,17 @@ upstream that came out with the same data version ends the chain there.
 from __future__ import annotations
 
 import os
-import socket
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
-import psutil
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.dropping import dropped_workers, dropping_tables
 from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
 from trinity_assets.errors import MissingKeyError, SelectionError
-
-PROCESS_TAG = "trinity/process"
 
 Execute = Callable[[dg.DagsterInstance, Sequence[dg.AssetKey]], set[dg.AssetKey]]
 """Runs the steps of some assets and returns those that were materialized."""
@@ -203,23 +199,6 @@ def next_wave(
     return [state for key, state in states.items() if key in wave]
 
 
-def release_dead_runs(instance: dg.DagsterInstance) -> list[str]:
-    """End runs whose process on this machine is gone, and free their pool slots; returns their ids.
-
-    A killed process leaves its run "started" and its place in the provider's pool taken, and the next run would wait
-    for that place forever.
-    """
-    released: list[str] = []
-    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING])):
-        host, _, identity = run.tags.get(PROCESS_TAG, "").partition(":")
-        if host != socket.gethostname() or _alive(identity):
-            continue
-        instance.report_run_failed(run, message="The process that executed this run was killed.")
-        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-        released.append(run.run_id)
-    return released
-
-
 def _states(definitions: dg.Definitions, instance: dg.DagsterInstance) -> dict[dg.AssetKey, AssetState]:
     """The state of every asset, in topological order; a table is stale, too, while it lacks a worker that it need not.
 
@@ -261,20 +240,3 @@ def _step_siblings(definitions: dg.Definitions) -> dict[dg.AssetKey, frozenset[d
     for key in definitions.resolve_all_asset_keys():
         siblings[key] = frozenset(definitions.resolve_assets_def(key).keys)
     return siblings
-
-
-def process_tag() -> str:
-    """This machine and process, as a run's tag says who executes it."""
-    return f"{socket.gethostname()}:{_identity(psutil.Process())}"
-
-
-def _identity(process: psutil.Process) -> str:
-    """Process id and start time, since ids are used again (in a restarted container, at once)."""
-    return f"{process.pid}-{process.create_time():.2f}"
-
-
-def _alive(identity: str) -> bool:
-    try:
-        return _identity(psutil.Process(int(identity.partition("-")[0]))) == identity
-    except (psutil.NoSuchProcess, ValueError):
-        return False

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog
-from trinity_assets.defs.build import PROCESS_TAG, process_tag
 from trinity_assets.defs.console import failure_text, step_name
+from trinity_assets.defs.orphaned_runs import PROCESS_TAG, process_tag
 from trinity_assets.workers.specs import LiteLLMProvider
 
 _ENDS = (dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED)
