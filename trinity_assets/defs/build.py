@@ -20,21 +20,32 @@ from trinity_assets.defs.dropping import dropped_workers, dropping_tables
 from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
 from trinity_assets.errors import MissingKeyError, SelectionError
 
-Execute = Callable[[dg.DagsterInstance, Sequence[dg.AssetKey]], set[dg.AssetKey]]
-"""Runs the steps of some assets and returns those that were materialized."""
+
+@dataclass(frozen=True)
+class Executed:
+    """What came of the steps of some assets: those that were materialized, and why steps failed, by asset's name."""
+
+    materialized: frozenset[dg.AssetKey]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+Execute = Callable[[dg.DagsterInstance, Sequence[dg.AssetKey]], Executed]
+"""Runs the steps of some assets."""
 
 
 @dataclass(frozen=True)
 class BuildResult:
     """How a build ended: what was materialized, what failed, and what waits for that.
 
-    ``dropped`` are the workers that selected routers are trained without, by router, each with the reason.
+    ``dropped`` are the workers that selected routers are trained without, by router, each with the reason. ``reasons``
+    are those of failed steps, by asset's name.
     """
 
     built: tuple[dg.AssetKey, ...]
     failed: tuple[dg.AssetKey, ...]
     waiting: tuple[dg.AssetKey, ...]
     dropped: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -96,6 +107,7 @@ def build(
     may_lack |= {table.key: table.may_lack for table in dropping}
     built: list[dg.AssetKey] = []
     failed: set[dg.AssetKey] = set()
+    reasons: dict[str, str] = {}
     while True:
         states = _states(definitions, instance)
         # Steps read the catalog anew. When it is edited while a build runs, what was just built is not what this build
@@ -108,9 +120,10 @@ def build(
             break
         announce(wave)
         wanted = [state.key for state in wave]
-        materialized = execute(instance, wanted)
-        built += [key for key in wanted if key in materialized]
-        missed = [key for key in wanted if key not in materialized]
+        executed = execute(instance, wanted)
+        reasons |= executed.reasons
+        built += [key for key in wanted if key in executed.materialized]
+        missed = [key for key in wanted if key not in executed.materialized]
         # A step that never started because its upstream failed is not itself a failure: it waits.
         failed |= {key for key in missed if not any(parent in missed for parent in parents[key])}
     waiting = [key for key, state in states.items() if key in selected and state.state != "fresh" and key not in failed]
@@ -120,6 +133,7 @@ def build(
         tuple(key for key in states if key in failed),
         tuple(waiting),
         {router: workers for router, workers in dropped.items() if workers},
+        reasons,
     )
 
 

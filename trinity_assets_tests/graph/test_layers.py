@@ -32,6 +32,7 @@ FLOORS = [
         "defs",
         "cli",
         "definitions",
+        "build_progress",
         "by_hand",
         "epoch_commands",
         "ledger_commands",
