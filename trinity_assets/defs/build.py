@@ -16,9 +16,12 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
+from trinity_assets.defs.cells import asked_cells
 from trinity_assets.defs.dropping import dropped_workers, dropping_tables
+from trinity_assets.defs.sentinels import watched_workers
 from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
 from trinity_assets.errors import MissingKeyError, SelectionError
+from trinity_assets.workers.specs import LiteLLMProvider
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,9 @@ def require_keys(
 ) -> None:
     """Refuse to start when a provider that may have to be asked has a key that is not set.
 
-    May have to be asked: for selected answers that need building, or that depend on tasks that do.
+    May have to be asked: for selected answers that need building, or that depend on tasks that do. Only variables that
+    the catalog names are looked at (``key_env``). Which one litellm reads by its own convention, it alone knows, and
+    importing it takes seconds: where that one is not set, the step says so before its first call.
 
     Raises:
         MissingKeyError: naming every such variable and the providers that read it.
@@ -150,14 +155,15 @@ def require_keys(
     parents = parent_keys(definitions)
     changing = {state.key for state in wanted}
     missing: dict[str, set[str]] = {}
-    asking = [(worker, keys.answers(worker.name, benchmark.name)) for worker, benchmark in catalog.cells]
-    asking += [(worker, keys.sentinel_answers(worker.name)) for worker, _ in catalog.cells]
-    for worker, key in asking:
-        provider = getattr(worker, "provider", None)  # a recorded worker has none
-        variable = getattr(provider, "key_env", None)
+    asking = [
+        (worker.provider, keys.answers(worker.name, benchmark.name)) for worker, benchmark in asked_cells(catalog)
+    ]
+    asking += [(worker.provider, keys.sentinel_answers(worker.name)) for worker, _ in watched_workers(catalog)]
+    for provider, key in asking:
+        variable = provider.key_env if isinstance(provider, LiteLLMProvider) else None
         needed = key in selected and (key in changing or any(parent in changing for parent in parents[key]))
         if needed and variable and not os.environ.get(variable, "").strip():
-            missing.setdefault(variable, set()).add(str(getattr(provider, "name", "")))
+            missing.setdefault(variable, set()).add(provider.name)
     if missing:
         lines = [f"{variable} (provider {', '.join(sorted(names))})" for variable, names in sorted(missing.items())]
         raise MissingKeyError(
