@@ -15,6 +15,7 @@ from trinity_assets.defs.recorded_answers import recorded_answers
 from trinity_assets.defs.resources import LedgerResource, StoreResource
 from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
 from trinity_assets.spec import digest
+from trinity_assets.workers.cut_short import TOO_MANY, cut_short
 from trinity_assets.workers.operations import Operations
 from trinity_assets.workers.specs import WorkerSpec
 
@@ -62,8 +63,8 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
                 MOSTLY_ANSWERED,
                 asset=key,
                 description=(
-                    "Warns when more answers than a few are none: a slow reasoner loses its hardest tasks to a limit, "
-                    "which flatters the others."
+                    f"Warns when more than {TOO_MANY:.0%} of the answers were cut short, refused or missing: a slow "
+                    "reasoner loses its hardest tasks to a limit, which flatters the others."
                 ),
             )
         ],
@@ -113,9 +114,7 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
 
 def mostly_answered(key: dg.AssetKey, by_status: Mapping[str, int]) -> dg.AssetCheckResult:
     """The check :data:`MOSTLY_ANSWERED` of the asset ``key``, whose answers have these statuses."""
-    from trinity_assets.workers.unanswered import unanswered
-
-    found = unanswered(by_status)
+    found = cut_short(by_status)
     return dg.AssetCheckResult(
         asset_key=key,
         check_name=MOSTLY_ANSWERED,

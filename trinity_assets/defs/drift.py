@@ -14,6 +14,7 @@ from trinity_assets.defs.pools import GRADING
 from trinity_assets.defs.presentation import OWNERS, markdown_table
 from trinity_assets.defs.resources import LedgerResource, StoreResource
 from trinity_assets.errors import ArtifactError, GraderError
+from trinity_assets.grading.significance import FALSE_DISCOVERY_RATE
 from trinity_assets.grading.specs import DRIFT_VERSION
 from trinity_assets.spec import digest
 
@@ -37,8 +38,8 @@ def drift_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
         NO_DRIFT,
         asset=key,
         description=(
-            "Warns when verdicts changed by more than chance, at a false discovery rate of 5% over all tests, or when "
-            "a provider says that it ran another model."
+            f"Warns when verdicts changed by more than chance, at a false discovery rate of {FALSE_DISCOVERY_RATE:.0%} "
+            "over all tests, or when a provider says that it ran another model."
         ),
     )
 

@@ -14,14 +14,16 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from trinity_assets.grading.significance import exceeds_floor_p, false_discovery_adjusted, mcnemar_p
+from trinity_assets.grading.significance import (
+    FALSE_DISCOVERY_RATE,
+    exceeds_floor_p,
+    false_discovery_adjusted,
+    mcnemar_p,
+)
 from trinity_assets.grading.solves import answer_digests, grade_answers
 from trinity_assets.grading.specs import GradingSpec
 from trinity_assets.spec import digest
 from trinity_assets.workers.sentinels import SENTINEL_ANSWERS_SCHEMA
-
-FALSE_DISCOVERY_RATE = 0.05
-"""The share of false alarms among all alarms of one report that is put up with."""
 
 ONE_EPOCH = "one epoch so far"
 
