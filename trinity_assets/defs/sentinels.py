@@ -169,9 +169,9 @@ def _drift(
         from trinity_assets.grading.drift import (
             SENTINEL_VERDICTS_SCHEMA,
             compare,
-            controlled,
             repeats_floor,
             sentinel_verdicts_data_version,
+            with_adjusted_p,
         )
         from trinity_assets.store.tables import read_table, write_table
         from trinity_assets.workers.sentinels import SENTINEL
@@ -188,7 +188,7 @@ def _drift(
             )
             before, after = (frame.assign(task_id=_labels(frame)) for frame in (earlier, now))
             compared = compare(worker.name, SENTINEL, before, after, repeats_floor(after, SENTINEL))
-            comparisons = controlled([compared.between(None, int(now["epoch"].max()))])
+            comparisons = with_adjusted_p([compared.between(None, int(now["epoch"].max()))])
         metadata = drift_metadata(comparisons)
         metadata |= {"left_out": dg.MetadataValue.md("\n".join(f"- {one}" for one in unread))} if unread else {}
         metadata["preview"] = preview(now[["benchmark", "task_id", "sample", "status", "score", "text"]])
