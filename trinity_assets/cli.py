@@ -6,30 +6,29 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trinity_assets.build_progress import announce, interruptible, outcome_lines, prepare, print_states
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.epoch_commands import rebaseline
 from trinity_assets.errors import SelectionError, TrinityError
 from trinity_assets.ledger_commands import app as ledger_app
 from trinity_assets.live_check_command import live_check_command
+from trinity_assets.options import CatalogOption
 from trinity_assets.plan_command import plan_command
-from trinity_assets.printing import add_row, failed_lines, new_table, print_table
+from trinity_assets.printing import REASON_CHARACTERS, add_row, new_table, print_table
 from trinity_assets.recorded.specs import RECORDED
 from trinity_assets.texts import counted, escaped, printable, quoted
 from trinity_assets.workers.specs import WorkerSpec
 
 if TYPE_CHECKING:
-    from dagster import AssetKey
-
     from trinity_assets.defs.build import BuildResult
-    from trinity_assets.defs.staleness import AssetState
     from trinity_assets.grading.completions import GradedCompletions
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -41,12 +40,6 @@ app.command("live-check")(live_check_command)
 app.command()(rebaseline)
 
 REASONS_SHOWN = 5
-REASON_CHARACTERS = 100
-
-CatalogOption = Annotated[
-    Path | None,
-    typer.Option("--catalog", help="The catalog's directory; default: $TRINITY_CATALOG, else the embedded one."),
-]
 
 
 def main() -> None:
@@ -141,18 +134,17 @@ def build(
     ] = False,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, help="USD that this build may cost; default: the catalog's budget, if any."),
+        typer.Option("--budget", help="USD that this build may cost; default: the catalog's budget, if any."),
     ] = None,
 ) -> None:
     """Materialize exactly what is missing, unsynced or failed, in order, until nothing is left."""
     from trinity_assets.definitions import build_defs
     from trinity_assets.defs.build import build as build_assets
-    from trinity_assets.defs.build import pending, release_dead_runs, require_keys, select
-    from trinity_assets.defs.execution import execute_in_processes
+    from trinity_assets.defs.build import pending, select
     from trinity_assets.defs.instance import open_instance
-    from trinity_assets.defs.pools import apply_pool_limits
     from trinity_assets.defs.runs import build_tags
 
+    tags = build_tags(budget)
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
     selected = select(definitions, selection)
@@ -163,24 +155,14 @@ def build(
             return
         need = "needs" if len(waiting) == 1 else "need"
         print(f"{len(waiting)} of {counted(len(selected), 'asset')} {need} building:")
-        _print_states(waiting)
+        print_states(waiting)
         if dry_run:
             print("What is selected and depends on these is built too if they come out changed.")
             return
-        require_keys(catalog, definitions, selected, waiting)
-        if released := release_dead_runs(instance):
-            killed = counted(len(released), "earlier run was", "earlier runs were")
-            print(f"{killed} killed; what had settled is kept.")
-        apply_pool_limits(instance, catalog)
-        announce = partial(_announce, {state.key for state in waiting})
-        reasons: dict[str, str] = {}
-        execute = partial(execute_in_processes, tags=build_tags(budget), reasons=reasons)
-        try:
-            result = build_assets(definitions, instance, selected, execute, announce, rebuild=rebuild)
-        except KeyboardInterrupt:
-            print("\nInterrupted. Everything that settled is kept; run the same command again to go on.")
-            raise typer.Exit(130) from None
-    for line in _outcome(result, selection, reasons):
+        execute = prepare(catalog, definitions, instance, selected, waiting, tags)
+        with interruptible("run the same command again to go on."):
+            result = build_assets(definitions, instance, selected, execute, partial(announce, waiting), rebuild=rebuild)
+    for line in _outcome(result, selection):
         print(line)
     if not result.complete:
         raise typer.Exit(1)
@@ -346,36 +328,20 @@ def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> Non
         print(", ".join(f"{name}: {value}" for name, value in graded.facts.items()))
 
 
-def _outcome(result: BuildResult, selection: str | None, reasons: Mapping[str, str]) -> Iterator[str]:
-    """How a build ended, and what to do next; ``reasons`` are those of failed steps, by asset."""
+def _outcome(result: BuildResult, selection: str | None) -> Iterator[str]:
+    """How a build ended, and what to do next."""
     from trinity_assets.defs import keys
 
-    built, failed = counted(len(result.built), "asset"), len(result.failed)
-    yield f"\n{built} built, {failed} failed, {len(result.waiting)} waiting for those."
-    yield from failed_lines((key.to_user_string() for key in result.failed), reasons)
+    yield from outcome_lines(result)
     for router, workers in result.dropped.items():
         for worker, reason in workers.items():
             yield f"  router {router} is trained without {worker}: {reason}"
     unasked = [key for key in result.failed if keys.is_answers(key)]
     if unasked:
         yield "Everything that settled is kept; run the same command again to ask only for the rest."
-    if len(unasked) < failed:
+    if len(unasked) < len(result.failed):
         yield "Correct what the errors name, then run the same command again."
-    if not failed and result.waiting and selection:
+    if not result.failed and result.waiting and selection:
         yield f"What they need is not selected and not up to date; try: trinity-assets build '+({selection})'"
-    elif not failed and result.waiting:
+    elif not result.failed and result.waiting:
         yield "The catalog was edited while this build ran; run it again."
-
-
-def _announce(known: set[AssetKey], wave: Sequence[AssetState]) -> None:
-    """Say what a wave builds; why is said only of assets that were not listed before."""
-    print(f"\nBuilding {counted(len(wave), 'asset')}")
-    if new := [state for state in wave if state.key not in known]:
-        _print_states(new)
-    sys.stdout.flush()
-
-
-def _print_states(states: Sequence[AssetState]) -> None:
-    width = max(len(state.key.to_user_string()) for state in states)
-    for state in states:
-        print(f"  {state.key.to_user_string():{width}}  {state.state:7}  {'; '.join(state.causes)}")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from trinity_assets.build_progress import announce, interruptible, outcome_lines, prepare
 from trinity_assets.catalog.catalog import catalog_directory
 from trinity_assets.catalog.loading import load_catalog
-from trinity_assets.printing import failed_lines
 from trinity_assets.texts import counted
-
-if TYPE_CHECKING:
-    from trinity_assets.defs.staleness import AssetState
 
 
 def rebaseline(
@@ -27,7 +22,7 @@ def rebaseline(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whose answers would be asked again.")] = False,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, help="USD that this may cost; default: the catalog's budget, if any."),
+        typer.Option("--budget", help="USD that this may cost; default: the catalog's budget, if any."),
     ] = None,
     name: Annotated[
         str | None,
@@ -36,14 +31,15 @@ def rebaseline(
 ) -> None:
     """Ask what is selected again, in a new epoch; build what comes out otherwise; compare with the epoch before."""
     from trinity_assets.definitions import build_defs
-    from trinity_assets.defs.build import pending, release_dead_runs, require_keys
-    from trinity_assets.defs.execution import execute_in_processes
+    from trinity_assets.defs.build import pending
     from trinity_assets.defs.instance import open_instance
-    from trinity_assets.defs.pools import apply_pool_limits
     from trinity_assets.defs.rebaselining import answers_to_ask
     from trinity_assets.defs.rebaselining import rebaseline as ask_again
     from trinity_assets.defs.runs import NEW_EPOCH_TAG, build_tags
 
+    name = name or f"by hand {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    tags = {**build_tags(budget), NEW_EPOCH_TAG: name}
+    resume = f"trinity-assets rebaseline --name {name!r}" + (f" {selection!r}" if selection else "")
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
     with open_instance() as instance:
@@ -55,29 +51,13 @@ def rebaseline(
         if dry_run:
             print("What depends on these is built, too, where it comes out changed.")
             return
-        require_keys(catalog, definitions, asked, wanted)
-        name = name or f"by hand {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        resume = f"trinity-assets rebaseline --name {name!r}" + (f" {selection!r}" if selection else "")
+        execute = prepare(catalog, definitions, instance, asked, wanted, tags)
         print(f"If this is interrupted, go on with: {resume}")
-        if released := release_dead_runs(instance):
-            print(f"{counted(len(released), 'earlier run was', 'earlier runs were')} killed; what had settled is kept.")
-        apply_pool_limits(instance, catalog)
-        reasons: dict[str, str] = {}
-        execute = partial(execute_in_processes, tags={**build_tags(budget), NEW_EPOCH_TAG: name}, reasons=reasons)
-        try:
-            result = ask_again(definitions, instance, asked, execute, _announce)
-        except KeyboardInterrupt:
-            print(f"\nInterrupted. Everything that settled is kept; go on with: {resume}")
-            raise typer.Exit(130) from None
-    print(f"\n{counted(len(result.built), 'asset')} built, {len(result.failed)} failed, {len(result.waiting)} waiting.")
-    for line in failed_lines((key.to_user_string() for key in result.failed), reasons):
+        with interruptible(f"go on with: {resume}"):
+            result = ask_again(definitions, instance, asked, execute, partial(announce, wanted))
+    for line in outcome_lines(result):
         print(line)
     if not result.complete:
         print(f"Everything that settled is kept; go on with: {resume}")
         raise typer.Exit(1)
     print("What changed is on the page of workers/drift.")
-
-
-def _announce(wave: Sequence[AssetState]) -> None:
-    print(f"\nBuilding {counted(len(wave), 'asset')}: {', '.join(state.key.to_user_string() for state in wave)}")
-    sys.stdout.flush()

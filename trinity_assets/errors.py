@@ -71,7 +71,7 @@ class MissingKeyError(ProviderError):
 
 
 class BudgetError(TrinityError):
-    """A budget cannot be kept, because nobody knows what a call may cost."""
+    """A budget is no amount, or cannot be kept, because nobody knows what a call may cost."""
 
 
 class LiveCheckError(TrinityError):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-from trinity_assets.texts import printable
 
 PIPED_COLUMNS = 160
 """How wide tables are where no terminal says how wide it is."""
@@ -43,10 +41,3 @@ def print_table(shown: Table) -> None:
     print()
     Console(width=None if told else PIPED_COLUMNS, highlight=False).print(shown)
     print()
-
-
-def failed_lines(assets: Iterable[str], reasons: Mapping[str, str]) -> Iterator[str]:
-    """A line per failed asset with the first line of its reason, as far as one is known."""
-    for asset in assets:
-        first = reasons.get(asset, "").partition("\n")[0]
-        yield f"  failed: {asset}" + (f": {printable(first, REASON_CHARACTERS)}" if first else "")

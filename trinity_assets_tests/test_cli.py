@@ -359,7 +359,7 @@ def test_a_build_that_drops_a_worker_fails_and_says_so_and_so_does_show(
     site.catalog.edit("routers.yaml", "export: ridge", "export: ridge\n    on_incomplete: drop_worker")
     site.catalog.edit("workers.yaml", "max_tokens: 64", "max_tokens: 65")
     site.server.script("m_long", scripted_server.status(401))
-    execute = small_catalog.execute_here(site.definitions(), {})
+    execute = small_catalog.execute_here(site.definitions())
     here = "trinity_assets.defs.execution.execute_in_processes"
     monkeypatch.setattr(here, lambda instance, wanted, **tags: execute(instance, wanted))
     status, printed, _ = run("build")
@@ -382,6 +382,17 @@ def test_a_build_that_drops_a_worker_fails_and_says_so_and_so_does_show(
     assert [line.split()[0] for line in printed.splitlines()[1:-1]] == ["direct", "terse"]
 
 
+@pytest.mark.parametrize("command", ["build", "rebaseline"])
+@pytest.mark.parametrize("budget", ["0", "-1", "inf", "nan"])
+def test_a_budget_that_is_no_amount_is_refused_before_anything_runs(
+    command: str, budget: str, empty_site: Site, run: Run
+) -> None:
+    status, printed, complaint = run(command, f"--budget={budget}")
+    assert (status, printed) == (1, "")
+    assert complaint.startswith(f"error: the budget is {float(budget)!r}; give a number of USD above 0")
+    assert set(states(empty_site).values()) == {"missing"}
+
+
 ANSWERS, GOLD, TABLE = (dg.AssetKey(path) for path in (["answers", "w", "b"], ["benchmarks", "b", "gold"], ["r", "t"]))
 
 
@@ -401,7 +412,7 @@ ANSWERS, GOLD, TABLE = (dg.AssetKey(path) for path in (["answers", "w", "b"], ["
 )
 def test_a_failed_build_says_what_would_help(failed: list[dg.AssetKey], advice: list[str]) -> None:
     reasons = {"answers/w/b": "w on b: 3 of 9 answers are missing\nstopped early: outage"}
-    lines = list(cli._outcome(BuildResult((TABLE,), tuple(failed), ()), None, reasons))
+    lines = list(cli._outcome(BuildResult((TABLE,), tuple(failed), (), reasons=reasons), None))
     assert lines[0] == f"\n1 asset built, {len(failed)} failed, 0 waiting for those."
     said = {ANSWERS: ": w on b: 3 of 9 answers are missing", GOLD: ""}
     assert lines[1 : 1 + len(failed)] == [f"  failed: {key.to_user_string()}{said[key]}" for key in failed]

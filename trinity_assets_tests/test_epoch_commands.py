@@ -50,6 +50,9 @@ def test_one_cell_is_asked_again_and_compared(site: Site) -> None:
     assert site.new_requests() == {"m_terse": CAPITALS}
     lines = result.output.splitlines()
     assert "If this is interrupted, go on with: trinity-assets rebaseline --name 'this week' " in result.output
-    assert lines[-2:] == ["2 assets built, 0 failed, 0 waiting.", "What changed is on the page of workers/drift."]
+    assert lines[-2:] == [
+        "2 assets built, 0 failed, 0 waiting for those.",
+        "What changed is on the page of workers/drift.",
+    ]
     again = CliRunner().invoke(app, arguments)
     assert (again.exit_code, site.new_requests()) == (0, {}), again.output

@@ -7,14 +7,15 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
+from trinity_assets.defs.epochs import asked_epoch, epoch_metadata
 from trinity_assets.defs.lineage import Upstream, materialized, newest_materialization, step
 from trinity_assets.defs.pools import provider_pool
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.recorded_answers import recorded_answers
 from trinity_assets.defs.resources import LedgerResource, StoreResource
-from trinity_assets.defs.runs import new_epoch_name, paying_run, run_budget_usd
 from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
 from trinity_assets.spec import digest
+from trinity_assets.workers.cut_short import TOO_MANY, cut_short
 from trinity_assets.workers.operations import Operations
 from trinity_assets.workers.specs import WorkerSpec
 
@@ -62,8 +63,8 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
                 MOSTLY_ANSWERED,
                 asset=key,
                 description=(
-                    "Warns when more answers than a few are none: a slow reasoner loses its hardest tasks to a limit, "
-                    "which flatters the others."
+                    f"Warns when more than {TOO_MANY:.0%} of the answers were cut short, refused or missing: a slow "
+                    "reasoner loses its hardest tasks to a limit, which flatters the others."
                 ),
             )
         ],
@@ -73,8 +74,6 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
     ) -> dg.MaterializeResult:  # Dagster takes no parameter of it where there are checks
         from trinity_assets.benchmarks.snapshots import rendered_prompts
         from trinity_assets.store.tables import read_table, write_table
-        from trinity_assets.workers.collection import collect
-        from trinity_assets.workers.epochs import complete_epoch, enter_epoch
         from trinity_assets.workers.tables import ANSWERS_SCHEMA, answers_data_version
 
         upstream = Upstream(context)
@@ -82,36 +81,22 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
             artifacts = store.open()
             tasks = read_table(artifacts, "tasks", upstream.sha256(keys.tasks(benchmark.name)))
             prompts = rendered_prompts(benchmark.snapshot, tasks.frame)
-            with ledger.open() as opened:
-                epoch = enter_epoch(
-                    opened,
-                    worker.name,
-                    benchmark.name,
-                    by=paying_run(context.run),
-                    new=new_epoch_name(context.run),
-                    ever_complete=newest_materialization(context.instance, key) is not None,
-                )
-                collection = collect(
-                    worker,
-                    benchmark.name,
-                    prompts,
-                    opened,
-                    epoch=epoch.number,
-                    run=paying_run(context.run),
-                    run_budget_usd=run_budget_usd(context.run, operations),
-                    settle_timeouts=benchmark.grading.settlement.settles_timeouts,
-                )
-                collection.require_complete()
-                complete_epoch(opened, epoch)
+            made_before = newest_materialization(context.instance, key) is not None
+            with (
+                ledger.open() as opened,
+                asked_epoch(
+                    opened, context.run, operations, worker.name, benchmark.name, ever_complete=made_before
+                ) as asked,
+            ):
+                settle_timeouts = benchmark.grading.settlement.settles_timeouts
+                collection = asked.ask(worker, benchmark.name, prompts, settle_timeouts=settle_timeouts)
             artifact = write_table(artifacts, "answers", collection.frame, ANSWERS_SCHEMA, identity, upstream.inputs)
         counts = {f"status_{status}": count for status, count in collection.by_status.items()}
         metadata = {
             "rows": len(collection.frame),
             "answers_new": collection.new,
             "answers_reused": collection.reused,
-            "epoch": epoch.number,
-            "epoch_opened": dg.MetadataValue.timestamp(epoch.opened_at),
-            "epoch_opened_by": epoch.opened_by,
+            **epoch_metadata(asked.epoch),
             "coverage": len(collection.frame) / (len(prompts) * worker.samples),
             "cost_usd": collection.cost_usd,
             "cost_unknown": collection.cost_unknown,
@@ -129,9 +114,7 @@ def _answers(worker: WorkerSpec, benchmark: Benchmark, operations: Operations) -
 
 def mostly_answered(key: dg.AssetKey, by_status: Mapping[str, int]) -> dg.AssetCheckResult:
     """The check :data:`MOSTLY_ANSWERED` of the asset ``key``, whose answers have these statuses."""
-    from trinity_assets.workers.unanswered import unanswered
-
-    found = unanswered(by_status)
+    found = cut_short(by_status)
     return dg.AssetCheckResult(
         asset_key=key,
         check_name=MOSTLY_ANSWERED,

@@ -8,37 +8,47 @@ upstream that came out with the same data version ends the chain there.
 from __future__ import annotations
 
 import os
-import socket
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
-import psutil
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
+from trinity_assets.defs.cells import asked_cells
 from trinity_assets.defs.dropping import dropped_workers, dropping_tables
+from trinity_assets.defs.sentinels import watched_workers
 from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
 from trinity_assets.errors import MissingKeyError, SelectionError
+from trinity_assets.workers.specs import LiteLLMProvider
 
-PROCESS_TAG = "trinity/process"
 
-Execute = Callable[[dg.DagsterInstance, Sequence[dg.AssetKey]], set[dg.AssetKey]]
-"""Runs the steps of some assets and returns those that were materialized."""
+@dataclass(frozen=True)
+class Executed:
+    """What came of the steps of some assets: those that were materialized, and why steps failed, by asset's name."""
+
+    materialized: frozenset[dg.AssetKey]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+Execute = Callable[[dg.DagsterInstance, Sequence[dg.AssetKey]], Executed]
+"""Runs the steps of some assets."""
 
 
 @dataclass(frozen=True)
 class BuildResult:
     """How a build ended: what was materialized, what failed, and what waits for that.
 
-    ``dropped`` are the workers that selected routers are trained without, by router, each with the reason.
+    ``dropped`` are the workers that selected routers are trained without, by router, each with the reason. ``reasons``
+    are those of failed steps, by asset's name.
     """
 
     built: tuple[dg.AssetKey, ...]
     failed: tuple[dg.AssetKey, ...]
     waiting: tuple[dg.AssetKey, ...]
     dropped: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -100,6 +110,7 @@ def build(
     may_lack |= {table.key: table.may_lack for table in dropping}
     built: list[dg.AssetKey] = []
     failed: set[dg.AssetKey] = set()
+    reasons: dict[str, str] = {}
     while True:
         states = _states(definitions, instance)
         # Steps read the catalog anew. When it is edited while a build runs, what was just built is not what this build
@@ -112,9 +123,10 @@ def build(
             break
         announce(wave)
         wanted = [state.key for state in wave]
-        materialized = execute(instance, wanted)
-        built += [key for key in wanted if key in materialized]
-        missed = [key for key in wanted if key not in materialized]
+        executed = execute(instance, wanted)
+        reasons |= executed.reasons
+        built += [key for key in wanted if key in executed.materialized]
+        missed = [key for key in wanted if key not in executed.materialized]
         # A step that never started because its upstream failed is not itself a failure: it waits.
         failed |= {key for key in missed if not any(parent in missed for parent in parents[key])}
     waiting = [key for key, state in states.items() if key in selected and state.state != "fresh" and key not in failed]
@@ -124,6 +136,7 @@ def build(
         tuple(key for key in states if key in failed),
         tuple(waiting),
         {router: workers for router, workers in dropped.items() if workers},
+        reasons,
     )
 
 
@@ -132,7 +145,9 @@ def require_keys(
 ) -> None:
     """Refuse to start when a provider that may have to be asked has a key that is not set.
 
-    May have to be asked: for selected answers that need building, or that depend on tasks that do.
+    May have to be asked: for selected answers that need building, or that depend on tasks that do. Only variables that
+    the catalog names are looked at (``key_env``). Which one litellm reads by its own convention, it alone knows, and
+    importing it takes seconds: where that one is not set, the step says so before its first call.
 
     Raises:
         MissingKeyError: naming every such variable and the providers that read it.
@@ -140,14 +155,15 @@ def require_keys(
     parents = parent_keys(definitions)
     changing = {state.key for state in wanted}
     missing: dict[str, set[str]] = {}
-    asking = [(worker, keys.answers(worker.name, benchmark.name)) for worker, benchmark in catalog.cells]
-    asking += [(worker, keys.sentinel_answers(worker.name)) for worker, _ in catalog.cells]
-    for worker, key in asking:
-        provider = getattr(worker, "provider", None)  # a recorded worker has none
-        variable = getattr(provider, "key_env", None)
+    asking = [
+        (worker.provider, keys.answers(worker.name, benchmark.name)) for worker, benchmark in asked_cells(catalog)
+    ]
+    asking += [(worker.provider, keys.sentinel_answers(worker.name)) for worker, _ in watched_workers(catalog)]
+    for provider, key in asking:
+        variable = provider.key_env if isinstance(provider, LiteLLMProvider) else None
         needed = key in selected and (key in changing or any(parent in changing for parent in parents[key]))
         if needed and variable and not os.environ.get(variable, "").strip():
-            missing.setdefault(variable, set()).add(str(getattr(provider, "name", "")))
+            missing.setdefault(variable, set()).add(provider.name)
     if missing:
         lines = [f"{variable} (provider {', '.join(sorted(names))})" for variable, names in sorted(missing.items())]
         raise MissingKeyError(
@@ -203,23 +219,6 @@ def next_wave(
     return [state for key, state in states.items() if key in wave]
 
 
-def release_dead_runs(instance: dg.DagsterInstance) -> list[str]:
-    """End runs whose process on this machine is gone, and free their pool slots; returns their ids.
-
-    A killed process leaves its run "started" and its place in the provider's pool taken, and the next run would wait
-    for that place forever.
-    """
-    released: list[str] = []
-    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING])):
-        host, _, identity = run.tags.get(PROCESS_TAG, "").partition(":")
-        if host != socket.gethostname() or _alive(identity):
-            continue
-        instance.report_run_failed(run, message="The process that executed this run was killed.")
-        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-        released.append(run.run_id)
-    return released
-
-
 def _states(definitions: dg.Definitions, instance: dg.DagsterInstance) -> dict[dg.AssetKey, AssetState]:
     """The state of every asset, in topological order; a table is stale, too, while it lacks a worker that it need not.
 
@@ -261,20 +260,3 @@ def _step_siblings(definitions: dg.Definitions) -> dict[dg.AssetKey, frozenset[d
     for key in definitions.resolve_all_asset_keys():
         siblings[key] = frozenset(definitions.resolve_assets_def(key).keys)
     return siblings
-
-
-def process_tag() -> str:
-    """This machine and process, as a run's tag says who executes it."""
-    return f"{socket.gethostname()}:{_identity(psutil.Process())}"
-
-
-def _identity(process: psutil.Process) -> str:
-    """Process id and start time, since ids are used again (in a restarted container, at once)."""
-    return f"{process.pid}-{process.create_time():.2f}"
-
-
-def _alive(identity: str) -> bool:
-    try:
-        return _identity(psutil.Process(int(identity.partition("-")[0]))) == identity
-    except (psutil.NoSuchProcess, ValueError):
-        return False

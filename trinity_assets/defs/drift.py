@@ -14,11 +14,12 @@ from trinity_assets.defs.pools import GRADING
 from trinity_assets.defs.presentation import OWNERS, markdown_table
 from trinity_assets.defs.resources import LedgerResource, StoreResource
 from trinity_assets.errors import ArtifactError, GraderError
+from trinity_assets.grading.significance import FALSE_DISCOVERY_RATE
 from trinity_assets.grading.specs import DRIFT_VERSION
 from trinity_assets.spec import digest
 
 if TYPE_CHECKING:
-    from trinity_assets.grading.drift import Comparison, Floor
+    from trinity_assets.grading.drift import Comparison, NoiseFloor
     from trinity_assets.store.artifacts import ArtifactStore
     from trinity_assets.workers.ledger import Ledger
 
@@ -37,8 +38,8 @@ def drift_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
         NO_DRIFT,
         asset=key,
         description=(
-            "Warns when verdicts changed by more than chance, at a false discovery rate of 5% over all tests, or when "
-            "a provider says that it ran another model."
+            f"Warns when verdicts changed by more than chance, at a false discovery rate of {FALSE_DISCOVERY_RATE:.0%} "
+            "over all tests, or when a provider says that it ran another model."
         ),
     )
 
@@ -100,7 +101,7 @@ def _drift(catalog: Catalog, cells: Sequence[AskedCell]) -> dg.AssetsDefinition:
         check_specs=[drift_check(key)],
     )
     def drift(context: dg.AssetExecutionContext, store: StoreResource, ledger: LedgerResource) -> dg.MaterializeResult:
-        from trinity_assets.grading.drift import DRIFT_SCHEMA, controlled, drift_data_version, drift_frame
+        from trinity_assets.grading.drift import DRIFT_SCHEMA, drift_data_version, drift_frame, with_adjusted_p
         from trinity_assets.store.tables import write_table
 
         drop_keys(catalog.key_variables)
@@ -109,7 +110,7 @@ def _drift(catalog: Catalog, cells: Sequence[AskedCell]) -> dg.AssetsDefinition:
             artifacts = store.open()
             floors = {name: _sentinel_floors(upstream, artifacts, name) for name in watched}
             with ledger.open() as opened:
-                comparisons = controlled(
+                comparisons = with_adjusted_p(
                     [
                         _compared(upstream, artifacts, opened, cell, floors.get(cell[0].name, {}).get(cell[1].name))
                         for cell in cells
@@ -128,7 +129,7 @@ def _compared(
     artifacts: "ArtifactStore",
     ledger: "Ledger",
     cell: AskedCell,
-    sentinel_floor: "Floor | None",
+    sentinel_floor: "NoiseFloor | None",
 ) -> "Comparison":
     """One cell beside its epoch before, or why there is nothing to compare."""
     from trinity_assets.grading.drift import ONE_EPOCH, Comparison, compare, repeats_floor, with_scores
@@ -156,7 +157,7 @@ def _compared(
     return compared.between(int(earlier["epoch"].max()), epoch)
 
 
-def _sentinel_floors(upstream: Upstream, artifacts: "ArtifactStore", worker: str) -> "dict[str, Floor]":
+def _sentinel_floors(upstream: Upstream, artifacts: "ArtifactStore", worker: str) -> "dict[str, NoiseFloor]":
     """The floor of each benchmark that the sentinel of ``worker`` asks; nothing where it was not graded yet."""
     from trinity_assets.grading.drift import repeats_floor
     from trinity_assets.store.tables import read_table

@@ -102,6 +102,9 @@ def cell_records(context: dg.AssetExecutionContext, store: ArtifactStore, router
             solves_spec=solves_identity(worker, benchmark),
             tasks=tasks[benchmark.name],
             gold=gold[benchmark.name],
+            tasks_name=keys.tasks(benchmark.name).to_user_string(),
+            gold_name=keys.gold(benchmark.name).to_user_string(),
+            answers_name=keys.answers(worker.name, benchmark.name).to_user_string(),
             min_coverage=(
                 worker.cells[benchmark.name].outcomes.min_coverage if isinstance(worker, RecordedWorkerSpec) else 1.0
             ),

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog
-from trinity_assets.defs.build import PROCESS_TAG, process_tag
+from trinity_assets.defs.build import Executed
 from trinity_assets.defs.console import failure_text, step_name
+from trinity_assets.defs.orphaned_runs import PROCESS_TAG, process_tag
 from trinity_assets.workers.specs import LiteLLMProvider
 
 _ENDS = (dg.DagsterEventType.RUN_FAILURE, dg.DagsterEventType.RUN_CANCELED)
@@ -32,12 +33,11 @@ def executor(catalog: Catalog) -> dg.ExecutorDefinition:
 
 
 def execute_in_processes(
-    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey], *, tags: Mapping[str, str], reasons: dict[str, str]
-) -> set[dg.AssetKey]:
-    """Run the steps of ``keys`` as one Dagster run with ``tags`` and return the assets that were materialized.
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey], *, tags: Mapping[str, str]
+) -> Executed:
+    """Run the steps of ``keys`` as one Dagster run with ``tags``.
 
-    Why each step failed is put into ``reasons``, by its asset's name: what a step says as it ends may be missing from
-    the console, but not from the run's events.
+    Reasons are those of the run's events: what a step says as it ends may be missing from the console.
 
     Raises:
         KeyboardInterrupt: the run was interrupted, which Dagster records as its failure.
@@ -54,7 +54,8 @@ def execute_in_processes(
         ends = [event for event in result.all_events if event.event_type in _ENDS]
         if any("interrupted" in (event.message or "") for event in ends):
             raise KeyboardInterrupt
-        for event in result.all_events:
-            if event.event_type is dg.DagsterEventType.STEP_FAILURE:
-                reasons[step_name(event.step_key)] = failure_text(event)
-        return {event.asset_key for event in result.all_events if event.is_step_materialization and event.asset_key}
+        made = [event.asset_key for event in result.all_events if event.is_step_materialization]
+        failures = [event for event in result.all_events if event.event_type is dg.DagsterEventType.STEP_FAILURE]
+        return Executed(
+            frozenset(key for key in made if key), {step_name(one.step_key): failure_text(one) for one in failures}
+        )

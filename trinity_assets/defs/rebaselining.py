@@ -9,7 +9,7 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.build import BuildResult, Execute, build, select
+from trinity_assets.defs.build import BuildResult, Execute, Executed, build, select
 from trinity_assets.defs.cells import asked_cells
 from trinity_assets.defs.sentinels import watched_workers
 from trinity_assets.defs.staleness import AssetState, parent_keys
@@ -55,15 +55,20 @@ def rebaseline(
     ]
     asking = build(definitions, instance, asked, execute, announce, rebuild=True)
     following = build(definitions, instance, _downstream(definitions, asked).difference(reports), execute, announce)
-    compared: set[dg.AssetKey] = set()
+    compared = Executed(frozenset())
     if asking.built and reports:
         announce([AssetState(key, "stale", ("asked for",)) for key in reports])
         compared = execute(instance, reports)
     return replace(
         following,
-        built=(*asking.built, *following.built, *(key for key in reports if key in compared)),
-        failed=(*asking.failed, *following.failed, *(key for key in reports if asking.built and key not in compared)),
+        built=(*asking.built, *following.built, *(key for key in reports if key in compared.materialized)),
+        failed=(
+            *asking.failed,
+            *following.failed,
+            *(key for key in reports if asking.built and key not in compared.materialized),
+        ),
         waiting=(*asking.waiting, *following.waiting),
+        reasons={**asking.reasons, **following.reasons, **compared.reasons},
     )
 
 

@@ -5,11 +5,12 @@ Tags, because they are shown on the run's page, survive a re-execution, and can 
 
 from __future__ import annotations
 
+import math
 import uuid
 
 import dagster as dg
 
-from trinity_assets.errors import SelectionError
+from trinity_assets.errors import BudgetError
 from trinity_assets.workers.operations import Operations
 
 BUILD_TAG = "trinity/build"
@@ -23,8 +24,12 @@ NEW_EPOCH_TAG = "trinity/new_epoch"
 
 
 def build_tags(budget_usd: float | None) -> dict[str, str]:
-    """The tags of every run of a new build, which may cost ``budget_usd`` (None: what the catalog says)."""
-    budget = {} if budget_usd is None else {BUDGET_TAG: str(budget_usd)}
+    """The tags of every run of a new build, which may cost ``budget_usd`` (None: what the catalog says).
+
+    Raises:
+        BudgetError: that is no amount.
+    """
+    budget = {} if budget_usd is None else {BUDGET_TAG: str(spendable_usd(budget_usd, "the budget"))}
     return {BUILD_TAG: uuid.uuid4().hex, **budget}
 
 
@@ -42,15 +47,27 @@ def run_budget_usd(run: dg.DagsterRun, operations: Operations) -> float | None:
     """What ``run`` may cost in USD, None where nothing is said.
 
     Raises:
-        SelectionError: the run's tag is not a positive number.
+        BudgetError: the run's tag is no amount.
     """
     written = run.tags.get(BUDGET_TAG)
     if written is None:
         return operations.budget.run_usd if operations.budget else None
+    return spendable_usd(written, f"the run's tag {BUDGET_TAG}")
+
+
+def spendable_usd(written: str | float, named: str) -> float:
+    """The amount in USD that ``written`` says; ``named`` is what it is the value of.
+
+    Raises:
+        BudgetError: it is no number, not above 0, or not finite.
+    """
     try:
-        budget = float(written)
+        amount = float(written)
     except ValueError:
-        budget = 0.0
-    if not 0 < budget < float("inf"):
-        raise SelectionError(f"the run's tag {BUDGET_TAG} is {written!r}; give a number of USD above 0")
-    return budget
+        amount = math.nan
+    if not (math.isfinite(amount) and amount > 0):
+        raise BudgetError(
+            f"{named} is {written!r}; give a number of USD above 0, or leave it out for the catalog's budget, if any. "
+            "Nothing was asked"
+        )
+    return amount

@@ -10,12 +10,12 @@ from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
 from trinity_assets.defs.cells import asked_cells, cell_digest, cell_keys, present_cell
 from trinity_assets.defs.drift import drift_check, drift_checked, drift_metadata
+from trinity_assets.defs.epochs import asked_epoch, epoch_metadata
 from trinity_assets.defs.keyless import drop_keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.pools import GRADING, provider_pool
 from trinity_assets.defs.presentation import OWNERS, preview
 from trinity_assets.defs.resources import LedgerResource, StoreResource
-from trinity_assets.defs.runs import new_epoch_name, paying_run, run_budget_usd
 from trinity_assets.errors import ArtifactError, GraderError
 from trinity_assets.grading.specs import DRIFT_VERSION
 from trinity_assets.spec import digest
@@ -86,8 +86,6 @@ def _answers(
     ) -> dg.MaterializeResult[Any]:
         from trinity_assets.benchmarks.snapshots import rendered_prompts
         from trinity_assets.store.tables import read_table, write_table
-        from trinity_assets.workers.collection import collect
-        from trinity_assets.workers.epochs import complete_epoch, enter_epoch
         from trinity_assets.workers.sentinels import (
             SENTINEL,
             SENTINEL_ANSWERS_SCHEMA,
@@ -100,7 +98,6 @@ def _answers(
         )
 
         upstream = Upstream(context)
-        run = context.run
         with step():
             artifacts = store.open()
             prompts = {
@@ -109,27 +106,22 @@ def _answers(
                 )
                 for one in benchmarks
             }
-            drawn = sentinel_tasks(spec, {name: list(asked) for name, asked in prompts.items()})
-            with ledger.open() as opened:
-                epoch = enter_epoch(opened, worker.name, SENTINEL_EPOCHS, by=paying_run(run), new=new_epoch_name(run))
+            drawn = sentinel_tasks(spec, {name: list(rendered) for name, rendered in prompts.items()})
+            with (
+                ledger.open() as opened,
+                asked_epoch(opened, context.run, operations, worker.name, SENTINEL_EPOCHS) as asked,
+            ):
                 collections = {
-                    benchmark.name: collect(
+                    benchmark.name: asked.ask(
                         sentinel_worker(worker, spec),
                         ledger_benchmark(benchmark.name),
                         {task_id: prompts[benchmark.name][task_id] for task_id in drawn[benchmark.name]},
-                        opened,
-                        epoch=epoch.number,
                         purpose=SENTINEL,
-                        run=paying_run(run),
-                        run_budget_usd=run_budget_usd(run, operations),
                         settle_timeouts=benchmark.grading.settlement.settles_timeouts,
                     )
                     for benchmark in benchmarks
                     if drawn[benchmark.name]
                 }
-                for collection in collections.values():
-                    collection.require_complete()
-                complete_epoch(opened, epoch)
             frame = sentinel_answers_frame({name: one.frame for name, one in collections.items()})
             artifact = write_table(
                 artifacts, "sentinel_answers", frame, SENTINEL_ANSWERS_SCHEMA, identity, upstream.inputs
@@ -138,9 +130,7 @@ def _answers(
             "rows": len(frame),
             "tasks": sum(map(len, drawn.values())),
             "answers_new": sum(one.new for one in collections.values()),
-            "epoch": epoch.number,
-            "epoch_opened": dg.MetadataValue.timestamp(epoch.opened_at),
-            "epoch_opened_by": epoch.opened_by,
+            **epoch_metadata(asked.epoch),
             "cost_usd": sum(one.cost_usd for one in collections.values()),
             "cost_unknown": sum(one.cost_unknown for one in collections.values()),
             "preview": preview(frame[["benchmark", "task_id", "sample", "status", "text"]]),
@@ -179,9 +169,9 @@ def _drift(
         from trinity_assets.grading.drift import (
             SENTINEL_VERDICTS_SCHEMA,
             compare,
-            controlled,
             repeats_floor,
             sentinel_verdicts_data_version,
+            with_adjusted_p,
         )
         from trinity_assets.store.tables import read_table, write_table
         from trinity_assets.workers.sentinels import SENTINEL
@@ -198,7 +188,7 @@ def _drift(
             )
             before, after = (frame.assign(task_id=_labels(frame)) for frame in (earlier, now))
             compared = compare(worker.name, SENTINEL, before, after, repeats_floor(after, SENTINEL))
-            comparisons = controlled([compared.between(None, int(now["epoch"].max()))])
+            comparisons = with_adjusted_p([compared.between(None, int(now["epoch"].max()))])
         metadata = drift_metadata(comparisons)
         metadata |= {"left_out": dg.MetadataValue.md("\n".join(f"- {one}" for one in unread))} if unread else {}
         metadata["preview"] = preview(now[["benchmark", "task_id", "sample", "status", "score", "text"]])

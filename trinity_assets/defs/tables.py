@@ -62,7 +62,10 @@ def _table(router: Router) -> dg.AssetsDefinition:
         upstream = Upstream(context)
         with step():
             artifacts = store.open()
-            tasks = {b: read_table(artifacts, "tasks", upstream.sha256(keys.tasks(b))).frame for b in benchmarks}
+            tasks = {
+                benchmark: read_table(artifacts, "tasks", upstream.sha256(keys.tasks(benchmark))).frame
+                for benchmark in benchmarks
+            }
             members = (
                 complete_members(artifacts, router.name, cell_records(context, artifacts, router)) if drops else None
             )
@@ -70,26 +73,32 @@ def _table(router: Router) -> dg.AssetsDefinition:
             pool = [worker for worker in router.workers if worker.name not in {one.name for one in dropped}]
             workers = [worker.name for worker in pool]
             solves = {
-                (w.name, b.name): read_table(
-                    artifacts, "solves", upstream.sha256(keys.solves(w.name, b.name)), solves_identity(w, b)
+                (worker.name, benchmark.name): read_table(
+                    artifacts,
+                    "solves",
+                    upstream.sha256(keys.solves(worker.name, benchmark.name)),
+                    solves_identity(worker, benchmark),
                 ).frame
-                for w in pool
-                for b in router.benchmarks
+                for worker in pool
+                for benchmark in router.benchmarks
             }
             if members:  # earlier answers may be to more tasks than the present ones
-                solves = {c: frame[frame["task_id"].isin(members.covered[c])] for c, frame in solves.items()}
+                solves = {cell: frame[frame["task_id"].isin(members.covered[cell])] for cell, frame in solves.items()}
             # Solves do not say how their answers were asked for: equal answers are equal solves. The table names the
             # workers, so it refuses where the newest answers are not yet those of the workers that it would name.
-            for w in pool:
-                for b in router.benchmarks:
-                    newest = artifact_sha256(context.instance, keys.answers(w.name, b.name))
+            for worker in pool:
+                for benchmark in router.benchmarks:
+                    newest = artifact_sha256(context.instance, keys.answers(worker.name, benchmark.name))
                     if newest is not None:
-                        read_table(artifacts, "answers", newest, answers_identity(w, b))
-            features = {b: upstream.data_version(keys.features(router.backbone.name, b)) for b in benchmarks}
+                        read_table(artifacts, "answers", newest, answers_identity(worker, benchmark))
+            features = {
+                benchmark: upstream.data_version(keys.features(router.backbone.name, benchmark))
+                for benchmark in benchmarks
+            }
             frame = join_table(solves, tasks, workers, router.training.split)
-            made = identity | {"pool": _rows(pool), "dropped": [worker.model_dump() for worker in dropped]}
+            joined_identity = identity | {"pool": _rows(pool), "dropped": [worker.model_dump() for worker in dropped]}
             schema = router_table_schema(workers)
-            artifact = write_table(artifacts, ROUTER_TABLE, frame, schema, made, upstream.inputs)
+            artifact = write_table(artifacts, ROUTER_TABLE, frame, schema, joined_identity, upstream.inputs)
         scores = frame[[f"score__{worker}" for worker in workers]]
         metadata = {
             "rows": len(frame),
@@ -102,8 +111,8 @@ def _table(router: Router) -> dg.AssetsDefinition:
             **dropped_metadata(dropped),
         }
         # With the reasons, since the checkpoint says them.
-        said = {"dropped": made["dropped"]} if dropped else {}
-        version = digest({"table": table_data_version(frame, workers), "features": features} | said)
+        left_out = {"dropped": joined_identity["dropped"]} if dropped else {}
+        version = digest({"table": table_data_version(frame, workers), "features": features} | left_out)
         return materialized(key, artifact, version, upstream.inputs, metadata)
 
     return table

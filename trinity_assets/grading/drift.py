@@ -14,14 +14,16 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from trinity_assets.grading.significance import exceeds_floor_p, false_discovery_adjusted, mcnemar_p
+from trinity_assets.grading.significance import (
+    FALSE_DISCOVERY_RATE,
+    exceeds_floor_p,
+    false_discovery_adjusted,
+    mcnemar_p,
+)
 from trinity_assets.grading.solves import answer_digests, grade_answers
 from trinity_assets.grading.specs import GradingSpec
 from trinity_assets.spec import digest
 from trinity_assets.workers.sentinels import SENTINEL_ANSWERS_SCHEMA
-
-FALSE_DISCOVERY_RATE = 0.05
-"""The share of false alarms among all alarms of one report that is put up with."""
 
 ONE_EPOCH = "one epoch so far"
 
@@ -60,7 +62,7 @@ SENTINEL_VERDICTS_SCHEMA = pa.schema([*SENTINEL_ANSWERS_SCHEMA, pa.field("score"
 
 
 @dataclass(frozen=True)
-class Floor:
+class NoiseFloor:
     """How often a verdict changes by asking again: ``changed`` of ``pairs`` of askings within one epoch.
 
     ``source`` says whose: the cell's own ``samples``, or those of its ``sentinel``.
@@ -91,7 +93,7 @@ class Comparison:
     newly_lost: tuple[str, ...] = ()
     mcnemar_p: float | None = None
     mcnemar_adjusted: float | None = None
-    floor: Floor | None = None
+    floor: NoiseFloor | None = None
     floor_p: float | None = None
     floor_adjusted: float | None = None
     models_earlier: tuple[str, ...] = ()
@@ -156,7 +158,7 @@ def with_scores(
     return answers.assign(score=pd.array([scores[key] for key in keys], dtype="Float64"))
 
 
-def repeats_floor(scored: pd.DataFrame, source: str) -> Floor | None:
+def repeats_floor(scored: pd.DataFrame, source: str) -> NoiseFloor | None:
     """The floor of one asking with several samples per task, None where no two samples of a task have verdicts.
 
     Samples are paired without using one twice, (0, 1), (2, 3), ..., so that the pairs do not depend on each other.
@@ -167,10 +169,12 @@ def repeats_floor(scored: pd.DataFrame, source: str) -> Floor | None:
         for (task_id, sample), first in solved.items()
         if sample % 2 == 0 and (second := solved.get((task_id, sample + 1))) is not None and first is not None
     ]
-    return Floor(source, sum(one != other for one, other in pairs), len(pairs)) if pairs else None
+    return NoiseFloor(source, sum(one != other for one, other in pairs), len(pairs)) if pairs else None
 
 
-def compare(worker: str, benchmark: str, earlier: pd.DataFrame, now: pd.DataFrame, floor: Floor | None) -> Comparison:
+def compare(
+    worker: str, benchmark: str, earlier: pd.DataFrame, now: pd.DataFrame, floor: NoiseFloor | None
+) -> Comparison:
     """The comparison of two askings, each with a column ``score``, of the questions that both settled.
 
     ``earlier`` and ``now`` hold the columns of ``ANSWERS_SCHEMA`` and ``score``, one row per task and sample.
@@ -207,19 +211,18 @@ def compare(worker: str, benchmark: str, earlier: pd.DataFrame, now: pd.DataFram
     )
 
 
-def controlled(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def with_adjusted_p(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """``comparisons`` with the adjusted p of every test: all tests of all of them are one family."""
-    tests = [
-        (number, name)
-        for number, one in enumerate(comparisons)
-        for name in ("mcnemar", "floor")
-        if getattr(one, f"{name}_p") is not None
+    made = [p for one in comparisons for p in (one.mcnemar_p, one.floor_p) if p is not None]
+    adjusted = iter(false_discovery_adjusted(made))
+    return [
+        replace(
+            one,
+            mcnemar_adjusted=None if one.mcnemar_p is None else next(adjusted),
+            floor_adjusted=None if one.floor_p is None else next(adjusted),
+        )
+        for one in comparisons
     ]
-    adjusted = false_discovery_adjusted([getattr(comparisons[number], f"{name}_p") for number, name in tests])
-    changes: dict[int, dict[str, Any]] = {}
-    for (number, name), p in zip(tests, adjusted, strict=True):
-        changes.setdefault(number, {})[f"{name}_adjusted"] = p
-    return [replace(one, **changes.get(number, {})) for number, one in enumerate(comparisons)]
 
 
 def drift_frame(comparisons: Iterable[Comparison]) -> pd.DataFrame:

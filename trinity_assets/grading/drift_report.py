@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from trinity_assets.grading.drift import Comparison, Floor
+from trinity_assets.grading.drift import Comparison, NoiseFloor
 from trinity_assets.texts import counted, printable
 
 TASKS_NAMED = 40
@@ -93,7 +93,7 @@ def _p(p: float | None, adjusted: float | None) -> str:
     return "-" if p is None or adjusted is None else f"{p:.3g} (adjusted {adjusted:.3g})"
 
 
-def _floor(floor: Floor | None) -> str:
+def _floor(floor: NoiseFloor | None) -> str:
     return f"{floor.changed} of {floor.pairs} ({floor.source})" if floor else "none known"
 
 

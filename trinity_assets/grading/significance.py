@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
+FALSE_DISCOVERY_RATE = 0.05
+"""The share of false alarms among all alarms of one report that is put up with."""
+
 
 def mcnemar_p(gained: int, lost: int) -> float:
     """The exact two-sided p of McNemar's test: ``gained`` and ``lost`` tasks are discordant, all others count nothing.

@@ -41,8 +41,9 @@ class CellRecord:
     """What there is of one cell, and what a complete one is made with.
 
     ``answers`` and ``solves`` are the shas of the newest artifacts, None where none was ever made; ``tasks`` and
-    ``gold`` are the benchmark's newest tables. ``min_coverage`` is the share of the tasks that need an outcome: all of
-    them for a worker that is asked.
+    ``gold`` are the benchmark's newest tables. ``tasks_name``, ``gold_name`` and ``answers_name`` are those under which
+    artifacts say that they were made from such tables. ``min_coverage`` is the share of the tasks that need an outcome:
+    all of them for a worker that is asked.
     """
 
     worker: str
@@ -53,6 +54,9 @@ class CellRecord:
     solves_spec: Mapping[str, Any]
     tasks: Table
     gold: Table
+    tasks_name: str
+    gold_name: str
+    answers_name: str
     min_coverage: float = 1.0
 
 
@@ -103,30 +107,50 @@ def covered_tasks(store: ArtifactStore, cell: CellRecord) -> frozenset[str]:
         IncompleteCellError: the cell is not complete; the message is the reason, as in :class:`Dropped`.
         ArtifactError: an artifact of the cell is gone or damaged.
     """
-    answers_on = f"answers on {cell.benchmark}"
+    answers = _asked_as_now(store, cell)
+    covered = _covered(store, cell, answers)
+    _graded_as_now(store, cell, answers, covered)
+    return covered
+
+
+def _asked_as_now(store: ArtifactStore, cell: CellRecord) -> Table:
+    """The newest answers, if the worker was asked with its present settings."""
     if cell.answers is None:
-        raise IncompleteCellError(f"{answers_on} were never complete")
+        raise _gap(cell, "were never complete")
     answers = read_table(store, "answers", cell.answers)
     if differences := _differences(answers, cell.answers_spec):
-        raise IncompleteCellError(f"{answers_on} were made with other settings ({differences})")
-    asked = _digests(_read(store, "tasks", answers.inputs[f"benchmarks/{cell.benchmark}/tasks"], cell.tasks), "task")
+        raise _gap(cell, f"were made with other settings ({differences})")
+    return answers
+
+
+def _covered(store: ArtifactStore, cell: CellRecord, answers: Table) -> frozenset[str]:
+    """The present tasks that ``answers`` are to, if they are enough; of a benchmark without tasks none are too few."""
+    asked = _digests(_read(store, "tasks", answers.inputs[cell.tasks_name], cell.tasks), "task")
     present = _digests(cell.tasks, "task")
     answered = set(answers.frame["task_id"])
-    covered = {task for task, digest in present.items() if task in answered and asked.get(task) == digest}
-    if len(covered) / len(present) < cell.min_coverage:
-        raise IncompleteCellError(f"{answers_on} cover {len(covered)} of {len(present)} tasks")
+    covered = frozenset(task for task, digest in present.items() if task in answered and asked.get(task) == digest)
+    if present and len(covered) / len(present) < cell.min_coverage:
+        raise _gap(cell, f"cover {len(covered)} of {len(present)} tasks")
+    return covered
+
+
+def _graded_as_now(store: ArtifactStore, cell: CellRecord, answers: Table, covered: Collection[str]) -> None:
+    """Refuse a cell whose ``answers`` to the tasks ``covered`` were not graded as the catalog and the gold say now."""
     if cell.solves is None:
-        raise IncompleteCellError(f"{answers_on} were never graded")
+        raise _gap(cell, "were never graded")
     solves = read_table(store, "solves", cell.solves)
     if differences := _differences(solves, cell.solves_spec):
-        raise IncompleteCellError(f"{answers_on} were graded otherwise ({differences})")
-    graded = _read(store, "answers", solves.inputs[f"answers/{cell.worker}/{cell.benchmark}"], answers)
+        raise _gap(cell, f"were graded otherwise ({differences})")
+    graded = _read(store, "answers", solves.inputs[cell.answers_name], answers)
     if _outcomes(graded, covered) != _outcomes(answers, covered):
-        raise IncompleteCellError(f"{answers_on} were not graded since they changed")
-    graded_by = _digests(_read(store, "gold", solves.inputs[f"benchmarks/{cell.benchmark}/gold"], cell.gold), "gold")
+        raise _gap(cell, "were not graded since they changed")
+    graded_by = _digests(_read(store, "gold", solves.inputs[cell.gold_name], cell.gold), "gold")
     if any(graded_by.get(task) != digest for task, digest in _digests(cell.gold, "gold").items() if task in covered):
-        raise IncompleteCellError(f"{answers_on} were not graded since the gold changed")
-    return frozenset(covered)
+        raise _gap(cell, "were not graded since the gold changed")
+
+
+def _gap(cell: CellRecord, what: str) -> IncompleteCellError:
+    return IncompleteCellError(f"answers on {cell.benchmark} {what}")
 
 
 def _read(store: ArtifactStore, kind: str, sha256: str, known: Table) -> Table:

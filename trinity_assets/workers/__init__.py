@@ -13,9 +13,8 @@ Belongs here, by concept:
   (``ledger_reports``, ``ledger_files``), who asks what at this moment (``claims``, ``claiming``, ``claimants``);
 - one cell: collecting it (``collection``, ``asking``, ``tables``), tasks that always time out (``timeouts``), asking it
   again (``epochs``), watching its worker (``sentinels``), what it will take (``history``, ``planning``,
-  ``durations``, ``plan_report``), what really
-  went out for it (``sent``).
+  ``durations``, ``plan_report``), what really went out for it (``sent``).
 
-Does not belong here: what a task is or how its prompt is rendered (``benchmarks/``),
-whether an answer is right (``grading/``), and Dagster.
+Does not belong here: what a task is or how its prompt is rendered (``benchmarks/``), whether an answer is right
+(``grading/``), and Dagster.
 """

@@ -30,7 +30,7 @@ from trinity_assets.workers.outcomes import Outcome, Status
 from trinity_assets.workers.pace import Pace
 from trinity_assets.workers.permit_queue import AskingEndedError, PermitQueue
 from trinity_assets.workers.permits import Ended, Permits, Wish, forget
-from trinity_assets.workers.prices import cost_usd, guessed_tokens
+from trinity_assets.workers.prices import cost_usd, most_tokens
 from trinity_assets.workers.requests import AnswerRequest
 from trinity_assets.workers.retrying import RetryPolicy
 from trinity_assets.workers.specs import Messages, Price, WorkerSpec
@@ -292,7 +292,7 @@ class _Asking:
         raise AskingEndedError
 
     def _wish(self, request: AnswerRequest, attempt: int) -> Wish:
-        inputs, outputs = guessed_tokens(request.messages), int(request.parameters["max_tokens"])
+        inputs, outputs = most_tokens(request)
         price = self._terms.price
         return Wish(
             request_digest=request.digest,

@@ -29,8 +29,7 @@ class Pace:
     @property
     def concurrency(self) -> int:
         """How many calls of the worker may be under way when nothing speaks against it."""
-        own = self.worker_limits.concurrency
-        return self.provider_limits.concurrency if own is None else min(own, self.provider_limits.concurrency)
+        return self.worker_limits.within(self.provider_limits).concurrency
 
     @property
     def counts_tokens(self) -> bool:

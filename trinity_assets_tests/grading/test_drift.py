@@ -12,12 +12,12 @@ from trinity_assets.grading import drift
 from trinity_assets.grading.drift import (
     DRIFT_SCHEMA,
     Comparison,
-    Floor,
+    NoiseFloor,
     compare,
-    controlled,
     drift_data_version,
     drift_frame,
     repeats_floor,
+    with_adjusted_p,
     with_scores,
 )
 from trinity_assets.grading.drift_report import changed_tasks, drift_table, warnings
@@ -59,7 +59,7 @@ def scored(frame: pd.DataFrame, scores: Sequence[float | None]) -> pd.DataFrame:
     return frame.assign(score=pd.array(list(scores), dtype="Float64"))
 
 
-def two(before: Sequence[float | None], after: Sequence[float | None], floor: Floor | None = None) -> Comparison:
+def two(before: Sequence[float | None], after: Sequence[float | None], floor: NoiseFloor | None = None) -> Comparison:
     """The comparison of two askings with these scores."""
     earlier, now = (scored(asked(["x"] * len(one)), one) for one in (before, after))
     return compare("w", "b", earlier, now, floor).between(1, 2)
@@ -117,31 +117,31 @@ def test_a_provider_that_says_nothing_has_not_changed_its_word() -> None:
     earlier = scored(asked(["a"], model=None, fingerprint="fp-1"), [1])
     found = compare("w", "b", earlier, scored(asked(["a"], model="m-1", fingerprint="fp-2"), [1]), None)
     assert (found.model_changed, found.fingerprint_changed) == (False, True)
-    assert warnings(controlled([found])) == []
+    assert warnings(with_adjusted_p([found])) == []
 
 
 def test_the_floor_comes_from_pairs_of_samples_that_share_none() -> None:
     three = scored(asked(["x"] * 9, samples=3), [1, 1, 0, 1, 0, 1, None, 1, 1])
-    assert repeats_floor(three, "samples") == Floor("samples", changed=1, pairs=2)
+    assert repeats_floor(three, "samples") == NoiseFloor("samples", changed=1, pairs=2)
     four = scored(asked(["x"] * 4, samples=4), [1, 0, 0, 1])
-    assert repeats_floor(four, "samples") == Floor("samples", changed=2, pairs=2)
+    assert repeats_floor(four, "samples") == NoiseFloor("samples", changed=2, pairs=2)
     assert repeats_floor(scored(asked(["x"] * 3), [1, 0, 1]), "samples") is None
 
 
 def test_all_tests_of_all_cells_are_one_family() -> None:
-    lost = two([1] * 20, [0] * 8 + [1] * 12, Floor("sentinel", 1, 20))
+    lost = two([1] * 20, [0] * 8 + [1] * 12, NoiseFloor("sentinel", 1, 20))
     same = two([1] * 20, [1] * 20)
     none = Comparison("w", "c", note="one epoch so far")
     assert lost.mcnemar_p == 2 / 256
-    found = controlled([lost, none, same])
+    found = with_adjusted_p([lost, none, same])
     # 8 of 20 against 1 of 20 by Fisher: (C(20, 8) C(20, 1) + C(20, 9)) / C(40, 9). The family: 0.0078, this, and 1.
     assert lost.floor_p is not None
     assert lost.floor_p == pytest.approx((125970 * 20 + 167960) / 273438880, rel=1e-12)
     assert found[0].mcnemar_adjusted == found[0].floor_adjusted == lost.floor_p * 3 / 2
     assert [one.significant for one in found] == [True, False, False]
     assert (found[1].mcnemar_adjusted, found[1].floor_adjusted) == (None, None)
-    alone = controlled([two([1] * 20, [0] * 6 + [1] * 14)])[0]
-    among = controlled([two([1] * 20, [0] * 6 + [1] * 14), same, same])[0]
+    alone = with_adjusted_p([two([1] * 20, [0] * 6 + [1] * 14)])[0]
+    among = with_adjusted_p([two([1] * 20, [0] * 6 + [1] * 14), same, same])[0]
     assert (alone.mcnemar_adjusted, alone.significant) == (2 / 64, True)
     assert (among.mcnemar_adjusted, among.significant) == (6 / 64, False)
 
@@ -149,18 +149,20 @@ def test_all_tests_of_all_cells_are_one_family() -> None:
 def test_a_warning_says_which_cell_which_tasks_and_which_model() -> None:
     lost = two([1] * 20, [0] * 8 + [1] * 12)
     tasks = ", ".join(f"t{n}" for n in range(8))
-    assert warnings(controlled([lost, two([1, 0], [0, 1])])) == [
+    assert warnings(with_adjusted_p([lost, two([1, 0], [0, 1])])) == [
         f"w on b: 8 of 20 verdicts changed (McNemar p 0.00781 (adjusted 0.0156)); newly lost: {tasks}"
     ]
     earlier, now = (scored(asked(["a"], model=model), [1]) for model in ("m-1", "m-2"))
-    assert warnings(controlled([compare("w", "b", earlier, now, None)])) == [
+    assert warnings(with_adjusted_p([compare("w", "b", earlier, now, None)])) == [
         "w on b: the provider says that it ran m-1 → m-2"
     ]
 
 
 def test_the_table_shows_what_is_known_and_what_is_not() -> None:
     rows = drift_table(
-        controlled([two([1, 1, 0, None], [1, 0, 0, 1], Floor("samples", 1, 3)), Comparison("w", "c", note="one epoch")])
+        with_adjusted_p(
+            [two([1, 1, 0, None], [1, 0, 0, 1], NoiseFloor("samples", 1, 3)), Comparison("w", "c", note="one epoch")]
+        )
     )
     first, second = rows.to_dict("records")
     assert first == {
@@ -183,13 +185,15 @@ def test_the_table_shows_what_is_known_and_what_is_not() -> None:
 
 
 def test_the_report_is_kept_and_read_back_and_its_version_knows_no_costs(tmp_path: object) -> None:
-    compared = controlled([two([1, 1], [1, 0], Floor("samples", 0, 2)), Comparison("w", "c", note="one epoch so far")])
+    compared = with_adjusted_p(
+        [two([1, 1], [1, 0], NoiseFloor("samples", 0, 2)), Comparison("w", "c", note="one epoch so far")]
+    )
     store = ArtifactStore(str(tmp_path))
     frame = read_table(store, "drift", write_table(store, "drift", drift_frame(compared), DRIFT_SCHEMA, {})).frame
     assert [list(tasks) for tasks in frame["newly_lost"]] == [["t1"], []]
     assert frame["floor_source"].tolist()[0] == "samples"
     assert frame["note"].tolist()[1] == "one epoch so far"
     earlier = scored(asked(["x", "x"], cost_usd=3.0), [1, 1])
-    dearer = compare("w", "b", earlier, scored(asked(["x", "x"]), [1, 0]), Floor("samples", 0, 2)).between(1, 2)
-    assert drift_data_version(controlled([dearer, compared[1]])) == drift_data_version(compared)
+    dearer = compare("w", "b", earlier, scored(asked(["x", "x"]), [1, 0]), NoiseFloor("samples", 0, 2)).between(1, 2)
+    assert drift_data_version(with_adjusted_p([dearer, compared[1]])) == drift_data_version(compared)
     assert drift_data_version([compared[1]]) != drift_data_version(compared)

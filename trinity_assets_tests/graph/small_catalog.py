@@ -29,7 +29,7 @@ import pytest
 
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.definitions import EVERYTHING, build_defs
-from trinity_assets.defs.build import BuildResult, Execute, build, select
+from trinity_assets.defs.build import BuildResult, Execute, Executed, build, select
 from trinity_assets.defs.lineage import DATA_VERSION_TAG, artifact_sha256, newest_materialization
 from trinity_assets.defs.rebaselining import answers_to_ask, rebaseline
 from trinity_assets.defs.runs import NEW_EPOCH_TAG
@@ -269,17 +269,21 @@ def write_small_catalog(directory: Path, url: str, backbone: Path) -> SmallCatal
 
 @dataclass(frozen=True)
 class Built:
-    """What one build did: the assets of each wave, the requests per model, the failed steps' messages by asset."""
+    """What one build did: the assets of each wave, the requests per model, how it ended."""
 
     waves: list[set[str]]
     requests: dict[str, int]
     result: BuildResult
-    messages: dict[str, str]
 
     @property
     def built(self) -> set[str]:
         """Everything that was materialized."""
         return names(self.result.built)
+
+    @property
+    def messages(self) -> Mapping[str, str]:
+        """The failed steps' messages by asset."""
+        return self.result.reasons
 
 
 @dataclass
@@ -336,31 +340,29 @@ class Site:
         """``trinity-assets build`` with every step in this process."""
         definitions = self.definitions()
         waves: list[set[str]] = []
-        messages: dict[str, str] = {}
         with self.instance() as instance:
             result = build(
                 definitions,
                 instance,
                 select(definitions, selection),
-                execute_here(definitions, messages),
+                execute_here(definitions),
                 lambda wave: waves.append(names(state.key for state in wave)),
             )
-        return Built(waves, self.new_requests(), result, messages)
+        return Built(waves, self.new_requests(), result)
 
     def rebaseline(self, selection: str | None = None, *, name: str = "once more") -> Built:
         """``trinity-assets rebaseline`` with every step in this process."""
         definitions = self.definitions()
         waves: list[set[str]] = []
-        messages: dict[str, str] = {}
         with self.instance() as instance:
             result = rebaseline(
                 definitions,
                 instance,
                 answers_to_ask(load_catalog(self.catalog.directory), definitions, selection),
-                execute_here(definitions, messages, {NEW_EPOCH_TAG: name}),
+                execute_here(definitions, {NEW_EPOCH_TAG: name}),
                 lambda wave: waves.append(names(state.key for state in wave)),
             )
-        return Built(waves, self.new_requests(), result, messages)
+        return Built(waves, self.new_requests(), result)
 
     def new_requests(self) -> dict[str, int]:
         """How many questions each model was asked since this was last looked at; models that had none are left out.
@@ -442,30 +444,27 @@ def _backbone(shared: Path) -> Path:
 
 
 @functools.cache
-def _built_home(shared: Path) -> tuple[Path, dict[str, str]]:
+def _built_home(shared: Path) -> tuple[Path, Mapping[str, str]]:
     """A home where everything is built, and the messages of steps that failed at it; tried once."""
     with empty_site(shared, Path(tempfile.mkdtemp(dir=shared)) / "small_site") as site:
         return site.home, site.build().messages
 
 
-def execute_here(
-    definitions: dg.Definitions, messages: dict[str, str], tags: Mapping[str, str] | None = None
-) -> Execute:
-    """Runs steps one after another in this process; the messages of failed ones are put into ``messages``.
-
-    ``tags`` are those of the runs.
-    """
+def execute_here(definitions: dg.Definitions, tags: Mapping[str, str] | None = None) -> Execute:
+    """Runs steps one after another in this process; ``tags`` are those of the runs."""
     job = definitions.resolve_job_def(EVERYTHING)
 
-    def execute(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> set[dg.AssetKey]:
+    def execute(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> Executed:
         result = job.execute_in_process(
             instance=instance, asset_selection=list(keys), raise_on_error=False, tags=dict(tags or {})
         )
+        messages: dict[str, str] = {}
         for event in result.filter_events(lambda event: event.is_step_failure):
             failure = event.step_failure_data
             said = failure.user_failure_data.description if failure.user_failure_data else None
             messages[str(event.step_key).replace("__", "/")] = said or str(failure.error)
-        return {event.asset_key for event in result.all_events if event.is_step_materialization and event.asset_key}
+        made = [event.asset_key for event in result.all_events if event.is_step_materialization]
+        return Executed(frozenset(key for key in made if key), messages)
 
     return execute
 

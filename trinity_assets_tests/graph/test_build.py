@@ -15,7 +15,7 @@ import pytest
 
 from trinity_assets.checkpoints.directory import load_checkpoint
 from trinity_assets.defs.benchmarks import shown_gold
-from trinity_assets.defs.build import build, select
+from trinity_assets.defs.build import Executed, build, select
 from trinity_assets.defs.lineage import recorded_metadata
 from trinity_assets.errors import SelectionError
 from trinity_assets.routing.specs import SplitSpec
@@ -367,12 +367,12 @@ def test_an_edit_during_a_build_ends_it_instead_of_building_for_ever(site: Site)
     known = site.definitions()
     waves: list[set[str]] = []
 
-    def execute(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> set[dg.AssetKey]:
+    def execute(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> Executed:
         if not waves:
             site.catalog.edit("routers.yaml", "generations: 6", "generations: 7")
         assert len(waves) < 3
         waves.append(names(keys))
-        return execute_here(site.definitions(), {})(instance, keys)
+        return execute_here(site.definitions())(instance, keys)
 
     with site.instance() as instance:
         result = build(known, instance, select(known, None), execute, lambda wave: None)

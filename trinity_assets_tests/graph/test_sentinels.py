@@ -106,6 +106,12 @@ def test_an_interrupted_sentinel_goes_on(site: Site, monkeypatch: pytest.MonkeyP
     site.server.script("m_long", *[behaving(site.server)] * 4, status(401))
     broken = site.rebaseline(SELECTION, name="monday")
     assert names(broken.result.failed) == {"sentinels/long/answers"}
+    said = broken.messages["sentinels/long/answers"].splitlines()
+    gaps = [line.partition(" (provider")[0] for line in said if line.startswith("long on ")]
+    assert gaps == [
+        "long on sentinel/sums: 2 of 6 answers are missing",
+        "long on sentinel/capitals: 6 of 6 answers are missing",
+    ]
     site.server.script("m_long", behaving(site.server))
     assert site.build().requests == {"m_long": 6 * 2 - 4}
     assert metadata(site, "sentinels/long/answers", "epoch", "epoch_opened_by") == ["2", "monday"]

@@ -68,7 +68,19 @@ def store(tmp_path) -> ArtifactStore:
 def complete(store: ArtifactStore, worker: str = "ada") -> CellRecord:
     made = answers(store, ALL)
     graded = solves(store, made, worker=worker)
-    return CellRecord(worker, "quiz", made, graded, SETTINGS, GRADING, tasks(store), gold(store))
+    return CellRecord(
+        worker,
+        "quiz",
+        made,
+        graded,
+        SETTINGS,
+        GRADING,
+        tasks(store),
+        gold(store),
+        tasks_name="benchmarks/quiz/tasks",
+        gold_name="benchmarks/quiz/gold",
+        answers_name=f"answers/{worker}/quiz",
+    )
 
 
 def reason(store: ArtifactStore, cell: CellRecord) -> str:
@@ -111,6 +123,10 @@ def test_a_task_counts_when_it_was_asked_as_it_is_now(store):
     # A recorded worker may lack some, and what it has of another question is not taken for an outcome.
     assert covered_tasks(store, dataclasses.replace(more, min_coverage=0.75)) == set(ASKED)
     assert covered_tasks(store, dataclasses.replace(reworded, min_coverage=0.5)) == {"a", "c"}
+
+
+def test_of_a_benchmark_without_tasks_none_is_missing(store):
+    assert covered_tasks(store, dataclasses.replace(complete(store), tasks=tasks(store, {}))) == frozenset()
 
 
 def test_answers_that_were_graded_before_they_changed(store):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trinity_assets.workers.outcomes import Status
 
-UNANSWERED = (Status.TRUNCATED, Status.REFUSED, Status.NO_ANSWER, Status.TIMED_OUT)
+CUT_SHORT = (Status.TRUNCATED, Status.REFUSED, Status.NO_ANSWER, Status.TIMED_OUT)
 """What a limit, a policy or the provider took from the worker, whatever the worker knew."""
 
 TOO_MANY = 0.1
@@ -15,8 +15,8 @@ TOO_MANY = 0.1
 
 
 @dataclass(frozen=True)
-class Unanswered:
-    """How many of ``total`` settled questions have which of the statuses in ``UNANSWERED``."""
+class CutShort:
+    """How many of ``total`` settled questions have which of the statuses in ``CUT_SHORT``."""
 
     total: int
     counts: dict[str, int]
@@ -40,7 +40,7 @@ class Unanswered:
         return found + (advice if self.too_many else "")
 
 
-def unanswered(by_status: Mapping[str, int]) -> Unanswered:
+def cut_short(by_status: Mapping[str, int]) -> CutShort:
     """The count of those among settled questions, given how many have which status."""
-    counts = {str(status): by_status[status] for status in UNANSWERED if by_status.get(status)}
-    return Unanswered(sum(by_status.values()), counts)
+    counts = {str(status): by_status[status] for status in CUT_SHORT if by_status.get(status)}
+    return CutShort(sum(by_status.values()), counts)
