@@ -16,7 +16,6 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.cells import asked_cells
 from trinity_assets.defs.dropping import dropped_workers, dropping_tables
 from trinity_assets.defs.sentinels import watched_workers
 from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
@@ -155,9 +154,7 @@ def require_keys(
     parents = parent_keys(definitions)
     changing = {state.key for state in wanted}
     missing: dict[str, set[str]] = {}
-    asking = [
-        (worker.provider, keys.answers(worker.name, benchmark.name)) for worker, benchmark in asked_cells(catalog)
-    ]
+    asking = [(worker.provider, keys.answers(worker.name, benchmark.name)) for worker, benchmark in catalog.asked_cells]
     asking += [(worker.provider, keys.sentinel_answers(worker.name)) for worker, _ in watched_workers(catalog)]
     for provider, key in asking:
         variable = provider.key_env if isinstance(provider, LiteLLMProvider) else None

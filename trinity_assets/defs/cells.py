@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from trinity_assets.catalog.catalog import Benchmark, Catalog
+from trinity_assets.catalog.catalog import Benchmark
 from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
 from trinity_assets.defs.lineage import Upstream
@@ -32,11 +32,6 @@ class PresentCell:
     gold: pd.DataFrame
     answers: pd.DataFrame
     solves: pd.DataFrame | None
-
-
-def asked_cells(catalog: Catalog) -> list[AskedCell]:
-    """The cells of workers that are asked."""
-    return catalog.asked_cells
 
 
 def cell_keys(worker: WorkerSpec, benchmark: Benchmark) -> list[dg.AssetKey]:

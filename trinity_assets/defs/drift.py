@@ -7,7 +7,7 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.cells import AskedCell, asked_cells, cell_digest, cell_keys, present_cell
+from trinity_assets.defs.cells import AskedCell, cell_digest, cell_keys, present_cell
 from trinity_assets.defs.keyless import drop_keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.pools import GRADING
@@ -29,7 +29,7 @@ NO_DRIFT = "no_drift"
 
 def drift_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     """The comparison of every asked cell with its epoch before, where any worker is asked."""
-    return [_drift(catalog, cells)] if (cells := asked_cells(catalog)) else []
+    return [_drift(catalog, cells)] if (cells := catalog.asked_cells) else []
 
 
 def drift_check(key: dg.AssetKey) -> dg.AssetCheckSpec:

@@ -10,7 +10,6 @@ import dagster as dg
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.build import BuildResult, Execute, Executed, build, select
-from trinity_assets.defs.cells import asked_cells
 from trinity_assets.defs.sentinels import watched_workers
 from trinity_assets.defs.staleness import AssetState, parent_keys
 from trinity_assets.errors import SelectionError
@@ -22,7 +21,7 @@ def answers_to_ask(catalog: Catalog, definitions: dg.Definitions, selection: str
     Raises:
         SelectionError: the text is no selection, or nothing that it selects is asked for.
     """
-    cells = frozenset(keys.answers(worker.name, benchmark.name) for worker, benchmark in asked_cells(catalog))
+    cells = frozenset(keys.answers(worker.name, benchmark.name) for worker, benchmark in catalog.asked_cells)
     if selection is None:
         if not cells:
             raise SelectionError("no router of this catalog uses a worker that is asked; nothing can be asked again")

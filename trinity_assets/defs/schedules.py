@@ -11,7 +11,6 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
-from trinity_assets.defs.cells import asked_cells
 from trinity_assets.defs.runs import NEW_EPOCH_TAG
 from trinity_assets.defs.sentinels import watched_workers
 from trinity_assets.workers.operations import Schedule
@@ -23,7 +22,7 @@ SENTINEL = "sentinel"
 def schedules(catalog: Catalog) -> list[dg.ScheduleDefinition]:
     """The schedules that the catalog declares for workers that it asks."""
     operations = catalog.operations
-    cells, watched = asked_cells(catalog), watched_workers(catalog)
+    cells, watched = catalog.asked_cells, watched_workers(catalog)
     found = []
     if operations.rebaseline and cells:
         answers = [keys.answers(worker.name, benchmark.name) for worker, benchmark in cells]

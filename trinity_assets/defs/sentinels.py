@@ -8,7 +8,7 @@ import dagster as dg
 from trinity_assets.catalog.catalog import Benchmark, Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
-from trinity_assets.defs.cells import asked_cells, cell_digest, cell_keys, present_cell
+from trinity_assets.defs.cells import cell_digest, cell_keys, present_cell
 from trinity_assets.defs.drift import drift_check, drift_checked, drift_metadata
 from trinity_assets.defs.epochs import asked_epoch, epoch_metadata
 from trinity_assets.defs.keyless import drop_keys
@@ -48,7 +48,7 @@ def watched_workers(catalog: Catalog) -> list[tuple[WorkerSpec, list[Benchmark]]
     if catalog.operations.sentinel is None:
         return []
     by_worker: dict[str, tuple[WorkerSpec, list[Benchmark]]] = {}
-    for worker, benchmark in asked_cells(catalog):
+    for worker, benchmark in catalog.asked_cells:
         by_worker.setdefault(worker.name, (worker, []))[1].append(benchmark)
     return list(by_worker.values())
 
