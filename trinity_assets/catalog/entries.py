@@ -30,9 +30,9 @@ class WorkerEntry(Spec):
     sampling: Sampling
     price: Price | None = None
     samples: int = Field(default=1, gt=0)
-    timeout_s: float | None = Field(default=None, gt=0)
+    timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     limits: WorkerLimits = WorkerLimits()
-    budget_usd: float | None = Field(default=None, gt=0)
+    budget_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class RecordedWorkerEntry(Spec):

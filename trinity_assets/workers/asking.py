@@ -24,6 +24,7 @@ from trinity_assets.workers.claiming import Questions
 from trinity_assets.workers.claims import Lease
 from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import Endpoint
+from trinity_assets.workers.error_classes import CONFIGURATION
 from trinity_assets.workers.ledger import Call, Entry, Ledger
 from trinity_assets.workers.ledger_tables import PROBE
 from trinity_assets.workers.outcomes import Outcome, Status
@@ -252,9 +253,11 @@ class _Asking:
     async def _probe(self, permit: str) -> None:
         """See whether the provider answers at all; what it says is kept as a call, and is nobody's answer."""
         outcome = await self._call(self._probing, self._wish(self._probing, PROBE), permit)
-        found = "it answers" if outcome.status.settled else outcome.reason
+        found = outcome.reason if outcome.status is Status.FAILED_TRANSIENT else "it answers"
         logger.info("%s: probed %s: %s", self._cell.label, self._pace.provider, found)
-        self._end_if_hopeless(outcome)
+        # A parameter that it refuses with so few tokens is the probe's alone; whoever refuses is there.
+        if outcome.error_class != CONFIGURATION:
+            self._end_if_hopeless(outcome)
 
     async def _call(self, request: AnswerRequest, wish: Wish, permit: str) -> Outcome:
         """Make the call of a permit and keep what came of it."""

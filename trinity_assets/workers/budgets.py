@@ -32,17 +32,37 @@ class Budget:
 
     def standing(self, connection: sa.Connection) -> Standing:
         """How much of it is spent and reserved now."""
-        spent = sa.select(_SPENT).where(*self._theirs(CALLS))
-        reserved = sa.select(_RESERVED, sa.func.count()).where(PERMITS.c.ended_at.is_(None), *self._theirs(PERMITS))
-        reserved_usd, calls = connection.execute(reserved).one()
-        return Standing(self, float(connection.execute(spent).scalar_one()), float(reserved_usd), int(calls))
+        return Account(self).standing(connection)
 
-    def _theirs(self, table: sa.Table) -> list[sa.ColumnElement[bool]]:
+    def theirs(self, table: sa.Table) -> list[sa.ColumnElement[bool]]:
+        """What holds for their rows of ``calls`` or ``permits``."""
         conditions = [table.c[name] == value for name, value in self.columns]
         if self.answers is not None:
             with_slash = table.c.benchmark.contains("/")
             conditions.append(~with_slash if self.answers else with_slash)
         return conditions
+
+
+class Account:
+    """What is spent of a budget, read anew at each look only from where the last one ended.
+
+    Calls are kept under the lock of the permits, as looks are made, so that none can come in behind a look.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._spent_usd = 0.0
+        self._seen = 0
+
+    def standing(self, connection: sa.Connection) -> Standing:
+        """How much is spent and reserved now."""
+        since = sa.select(_SPENT, sa.func.max(CALLS.c.id)).where(CALLS.c.id > self._seen, *self._budget.theirs(CALLS))
+        spent_usd, newest = connection.execute(since).one()
+        self._spent_usd += float(spent_usd)
+        self._seen = newest or self._seen
+        under_way = PERMITS.c.ended_at.is_(None), *self._budget.theirs(PERMITS)
+        reserved_usd, calls = connection.execute(sa.select(_RESERVED, sa.func.count()).where(*under_way)).one()
+        return Standing(self._budget, self._spent_usd, float(reserved_usd), int(calls))
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,9 @@ def _unrecorded(
 
 
 def _newest_answered(connection: sa.Connection, worker: str, benchmark: str) -> int:
-    cell = ANSWERS.c.worker == worker, ANSWERS.c.benchmark == benchmark
+    # A name that ends with a slash stands for all that begin so, as a sentinel's does.
+    named = ANSWERS.c.benchmark.startswith(benchmark, autoescape=True) if benchmark.endswith("/") else None
+    cell = ANSWERS.c.worker == worker, ANSWERS.c.benchmark == benchmark if named is None else named
     return connection.execute(sa.select(sa.func.max(ANSWERS.c.epoch)).where(*cell)).scalar() or FIRST
 
 

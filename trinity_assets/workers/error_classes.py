@@ -8,6 +8,9 @@ TIMEOUT = "timeout"
 RATE_LIMITED = "rate_limited"
 """The provider says that it is asked too fast."""
 
+CONFIGURATION = "configuration"
+"""The provider refuses a parameter."""
+
 KILLED = "killed"
 """The call's process died while it was under way: nobody knows how it came out."""
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from trinity_assets.workers.claims import Claims, Lease
 from trinity_assets.workers.ledger_database import Database, no_file
-from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS, PROBE
+from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS, PERMITS, PROBE
 from trinity_assets.workers.migrations import migrate
 from trinity_assets.workers.outcomes import SETTLED, Outcome, Status
 from trinity_assets.workers.permits import Ended, Wish, end_permits, permit_transaction
@@ -193,7 +193,7 @@ class Ledger:
                 end_permits(self.database, connection, ended)
 
     def vacuum(self) -> tuple[int, int]:
-        """Delete claims that have expired and give unused room back; the sizes before and after, in bytes.
+        """Delete claims and permits that count no more, give unused room back; the sizes before and after, in bytes.
 
         Raises:
             LedgerError: the ledger cannot be written, or is busy for too long; nothing in it was lost.
@@ -202,7 +202,11 @@ class Ledger:
             with self.database.reading() as connection:
                 before = self.database.size(connection)
             with self.database.exclusive() as connection:
-                connection.execute(sa.delete(CLAIMS).where(CLAIMS.c.expires_at <= self.database.now(connection)))
+                now = self.database.now(connection)
+                connection.execute(sa.delete(CLAIMS).where(CLAIMS.c.expires_at <= now))
+                connection.execute(
+                    sa.delete(PERMITS).where(PERMITS.c.ended_at.is_not(None), PERMITS.c.expires_at <= now)
+                )
             self.database.compact()
             with self.database.reading() as connection:
                 return before, self.database.size(connection)

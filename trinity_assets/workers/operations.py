@@ -27,7 +27,7 @@ Timezone = Annotated[str, AfterValidator(_known_timezone)]
 class RunBudget(Spec):
     """``run_usd``: what one build, or one run that is started elsewhere, may cost over all workers, in USD."""
 
-    run_usd: float = Field(gt=0)
+    run_usd: float = Field(gt=0, allow_inf_nan=False)
 
 
 class Schedule(Spec):

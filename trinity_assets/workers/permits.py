@@ -7,8 +7,9 @@ Whether the next call may start is decided by those rows, by what is known of pr
 - *concurrency* of a worker: it starts at what is declared, halves when the provider says that it is too much (HTTP
   429), and grows back by one call per round of good ones (additive increase, multiplicative decrease: Chiu and Jain,
   1989);
-- the *breaker* of a provider: it opens after some calls have failed in a row. Then one cheap probe at a time is let
-  through, at growing distances, until one succeeds or the asking loses its patience;
+- the *breaker* of a provider, and that of a worker, since one model may be down beside others: it opens after some
+  calls have failed in a row. Then one cheap probe at a time is let through, at growing distances, until one is answered
+  or the asking loses its patience;
 - *budgets* in USD.
 
 A permit whose process died is found by the next who asks, and becomes a failed call of unknown cost: the provider may
@@ -25,7 +26,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from trinity_assets.workers.budgets import Budget, Standing
+from trinity_assets.workers.budgets import Account, Budget, Standing
 from trinity_assets.workers.claimants import Claimant
 from trinity_assets.workers.error_classes import KILLED, RATE_LIMITED
 from trinity_assets.workers.ledger_database import Database
@@ -51,7 +52,7 @@ _HERE = PERMITS.c.provider_scope == sa.bindparam("provider_scope")
 _FORGET_OLD = sa.delete(PERMITS).where(
     _HERE, PERMITS.c.ended_at.is_not(None), PERMITS.c.started_at <= sa.bindparam("old")
 )
-_OPEN = sa.select(PERMITS).where(_HERE, PERMITS.c.ended_at.is_(None))
+_OPEN = sa.select(PERMITS).where(PERMITS.c.ended_at.is_(None))
 _LAST_MINUTE = sa.select(sa.func.coalesce(sa.func.sum(PERMITS.c.tokens), 0), sa.func.min(PERMITS.c.started_at)).where(
     _HERE, PERMITS.c.started_at > sa.bindparam("since")
 )
@@ -116,10 +117,10 @@ class Permits:
     ) -> None:
         self._database = database
         self._pace = pace
-        self._budgets = tuple(budgets)
+        self._accounts = [Account(budget) for budget in budgets]
         self._claimant = claimant or Claimant.new()
-        self._was_up = False
-        self._probes_seen: int | None = None
+        self._was_up: set[str] = set()
+        self._probes_seen: dict[str, int] = {}
 
     def take(self, wishes: Sequence[Wish], probe: Wish) -> Decision:
         """Permits for as many of the first ``wishes`` as may start now; for none of them, what else is to be done.
@@ -135,11 +136,13 @@ class Permits:
             under_way = self._under_way(connection, now)
             scopes = known_scopes(connection, [pace.provider, pace.worker])
             provider, worker = scopes[pace.provider], scopes[pace.worker]
-            probing = provider.failures >= pace.retry.open_after
-            if closed := self._behind_the_breaker(provider, under_way, now):
-                return closed
+            probing = max(provider.failures, worker.failures) >= pace.retry.open_after
+            own = [row for row in under_way if row["worker_scope"] == pace.worker]
+            for scope, rows in ((provider, under_way), (worker, own)):
+                if closed := self._behind_the_breaker(scope, rows, now):
+                    return closed
             minutes = self._last_minutes(connection, now)
-            standings = [budget.standing(connection) for budget in self._budgets]
+            standings = [account.standing(connection) for account in self._accounts]
             given: list[dict[str, Any]] = []
             held = Decision()
             for wish in [probe] if probing else wishes:
@@ -170,15 +173,17 @@ class Permits:
             connection.execute(_DELETE, {"names": [permit]})
 
     def _under_way(self, connection: sa.Connection, now: float) -> list[Mapping[Any, Any]]:
-        """The provider's calls under way; those whose process is gone are kept as failed."""
-        rows = connection.execute(_OPEN, {"provider_scope": self._pace.provider}).mappings().all()
-        dead = [row for row in rows if self._is_dead(row, now)]
-        if not dead:
-            return list(rows)
-        gone = [row["permit"] for row in dead]
-        connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead])
-        connection.execute(_DELETE, {"names": gone})
-        return [row for row in rows if row["permit"] not in gone]
+        """The provider's calls under way; those whose process is gone are kept as failed.
+
+        Those of every provider: nobody may ever ask the others again, and they would hold budgets up for good.
+        """
+        rows = connection.execute(_OPEN).mappings().all()
+        dead = {row["permit"]: row for row in rows if self._is_dead(row, now)}
+        if dead:
+            connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead.values()])
+            connection.execute(_DELETE, {"names": list(dead)})
+        here = [row for row in rows if row["provider_scope"] == self._pace.provider]
+        return [row for row in here if row["permit"] not in dead]
 
     def _is_dead(self, row: sa.RowMapping, now: float) -> bool:
         if row["claimant"] == self._claimant.claimant:
@@ -200,27 +205,24 @@ class Permits:
             minutes.append(LastMinute(pace.worker_limits.tpm, int(tokens), oldest))
         return minutes
 
-    def _behind_the_breaker(
-        self, provider: Scope, under_way: Sequence[Mapping[Any, Any]], now: float
-    ) -> Decision | None:
-        """None while the breaker is closed, or when it is time for a probe."""
-        retry = self._pace.retry
-        if provider.failures < retry.open_after:
-            self._was_up, self._probes_seen = True, None
+    def _behind_the_breaker(self, scope: Scope, under_way: Sequence[Mapping[Any, Any]], now: float) -> Decision | None:
+        """None while the breaker of ``scope`` is closed, or when it is time for a probe."""
+        retry, name = self._pace.retry, scope.scope
+        if scope.failures < retry.open_after:
+            self._was_up.add(name)
+            self._probes_seen.pop(name, None)
             return None
-        failed = provider.probes_failed
-        first = self._probes_seen is None
-        self._probes_seen = failed if self._probes_seen is None else min(self._probes_seen, failed)
-        mine = failed - self._probes_seen
-        if mine >= (retry.probes if self._was_up else min(retry.probes, PROBES_OF_THE_DEAD)):
+        was_up, first = name in self._was_up, name not in self._probes_seen
+        self._probes_seen[name] = min(self._probes_seen.get(name, scope.probes_failed), scope.probes_failed)
+        mine = scope.probes_failed - self._probes_seen[name]
+        if mine >= (retry.probes if was_up else min(retry.probes, PROBES_OF_THE_DEAD)):
             return Decision(
-                stop=f"{provider.scope} does not answer: {provider.failures} calls in a row failed, the last: "
-                f"{provider.last_error}"
+                stop=f"{name} does not answer: {scope.failures} calls in a row failed, the last: {scope.last_error}"
             )
         if any(row["attempt"] == PROBE for row in under_way):
             return Decision(wait_s=POLL_S)
-        wait_s = (provider.opened_at or 0.0) + retry.probe_wait_s(mine) - now
-        return Decision(wait_s=wait_s) if wait_s > 0 and (self._was_up or not first) else None
+        wait_s = (scope.opened_at or 0.0) + retry.probe_wait_s(mine) - now
+        return Decision(wait_s=wait_s) if wait_s > 0 and (was_up or not first) else None
 
     def _wait_s(
         self,
@@ -235,8 +237,8 @@ class Permits:
         pace = self._pace
         own = self._own(under_way)
         return max(
-            provider.next_at - now,
-            worker.next_at - now,
+            pace.pause_s(provider, now),
+            pace.pause_s(worker, now),
             POLL_S if len(under_way) >= pace.provider_limits.concurrency else 0.0,
             POLL_S if own >= int(pace.level(worker, own, now)) else 0.0,
             *(minute.wait_s(wish.tokens, now) for minute in minutes),
@@ -304,22 +306,25 @@ def forget(database: Database, scopes: Sequence[str]) -> None:
 def _learn(one: Ended, row: sa.RowMapping, provider: Scope, worker: Scope, now: float) -> None:
     """Change what is known of a provider and a worker by how one call came out."""
     concurrency, outcome = float(one.pace.concurrency), one.outcome
+    for scope in (provider, worker):
+        if outcome.status is Status.FAILED_TRANSIENT:
+            scope.failures += 1
+            scope.last_error = outcome.reason
+            if scope.failures >= one.pace.retry.open_after:
+                scope.opened_at = now
+            if row["attempt"] == PROBE:
+                scope.probes_failed += 1
+        else:  # also where it refuses: whoever refuses is there
+            scope.failures, scope.probes_failed = 0, 0
+            scope.opened_at = scope.last_error = None
     if outcome.status.settled:
-        provider.failures, provider.probes_failed = 0, 0
-        provider.opened_at = provider.last_error = None
         level = min(worker.level or concurrency, concurrency)
         worker.level = min(level + 1 / level, concurrency)
-    elif outcome.status is Status.FAILED_TRANSIENT:
-        provider.failures += 1
-        provider.last_error = outcome.reason
-        if provider.failures >= one.pace.retry.open_after:
-            provider.opened_at = now
-        if row["attempt"] == PROBE:
-            provider.probes_failed += 1
     if outcome.error_class == RATE_LIMITED and row["started_at"] >= worker.halved_at:
         worker.level, worker.halved_at = max((worker.level or concurrency) / 2, 1.0), now
     if outcome.retry_after_s:
-        worker.next_at = max(worker.next_at, now + outcome.retry_after_s)
+        # Who asks to wait for longer ends this asking; the next one may find it well again.
+        worker.next_at = max(worker.next_at, now + min(outcome.retry_after_s, one.pace.retry.retry_after_cap_s))
 
 
 def _over_budget(standings: Sequence[Standing], wish: Wish) -> Decision | None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from trinity_assets.workers.error_classes import RATE_LIMITED, TIMEOUT
+from trinity_assets.workers.error_classes import CONFIGURATION, RATE_LIMITED, TIMEOUT
 from trinity_assets.workers.outcomes import Outcome, Status
 from trinity_assets.workers.redaction import redact
 
@@ -116,7 +116,7 @@ ERROR_RULES: tuple[ErrorRule, ...] = (
         rejected=True,
     ),
     ErrorRule(
-        "configuration",
+        CONFIGURATION,
         Status.FAILED_FATAL,
         "the provider refuses a parameter of this worker; correct its sampling in the catalog",
         statuses=_CLIENT_ERRORS,
@@ -187,5 +187,5 @@ def _seconds(value: Any) -> float | None:
         pass
     try:
         return max((parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds(), 0.0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # no date, or one that no calendar holds
         return None

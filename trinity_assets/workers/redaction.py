@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from trinity_assets.home import LEDGER_VARIABLE
+from trinity_assets.texts import escaped
 
 MAX_LENGTH = 500
 """Characters kept of an error text; providers answer with whole web pages and tracebacks."""
@@ -23,12 +24,14 @@ _LOOKS_SECRET = re.compile(r"\b(?:sk|pk|nvapi|gsk|xai|hf|r8|key)[-_][A-Za-z0-9_\
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` on one line, at most ``MAX_LENGTH`` characters, without tracebacks and without anything like a key.
 
+    What a terminal would act on is spelled as an escape.
+
     A key is any of ``secrets``, the value of an environment variable whose name ends in KEY, TOKEN, SECRET or PASSWORD,
     the password in ``TRINITY_LEDGER_URL``, or what looks like a key (``sk-...``, ``Bearer ...``, ``//user:...@host``).
     """
     text = without_secrets(text.split("Traceback (most recent call last)")[0], secrets)
     text = _IN_A_URL.sub(rf"\1:{MARK}@", text)
-    text = " ".join(_LOOKS_SECRET.sub(MARK, text).split())
+    text = escaped(" ".join(_LOOKS_SECRET.sub(MARK, text).split()))
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
 
 

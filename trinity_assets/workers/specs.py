@@ -86,8 +86,8 @@ class Sampling(Spec):
 class Price(Spec):
     """USD per million tokens."""
 
-    input_per_mtok: float = Field(ge=0)
-    output_per_mtok: float = Field(ge=0)
+    input_per_mtok: float = Field(ge=0, allow_inf_nan=False)
+    output_per_mtok: float = Field(ge=0, allow_inf_nan=False)
 
     @property
     def version(self) -> str:
@@ -173,7 +173,7 @@ class LiteLLMProvider(Spec):
     api_base: str | None = None
     key_env: str | None = None
     limits: Limits = Limits()
-    timeout_s: float = Field(default=45.0, gt=0)
+    timeout_s: float = Field(default=45.0, gt=0, allow_inf_nan=False)
 
     @property
     def parallel_steps(self) -> int:
@@ -211,9 +211,9 @@ class WorkerSpec(Spec):
     sampling: Sampling
     price: Price | None = None
     samples: int = Field(default=1, gt=0)
-    timeout_s: float | None = Field(default=None, gt=0)
+    timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     limits: WorkerLimits = WorkerLimits()
-    budget_usd: float | None = Field(default=None, gt=0)
+    budget_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
     def answer_identity(self) -> dict[str, Any]:
         """Everything an answer depends on; names of styles, prices, limits, URLs and keys are not in it."""

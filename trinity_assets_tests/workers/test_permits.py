@@ -155,6 +155,19 @@ def test_a_retry_after_holds_every_call_of_the_worker_and_no_other(ledger: Ledge
     assert one.take() == Decision(wait_s=7) and other.take().permits
 
 
+def test_a_very_long_retry_after_is_the_asking_that_heard_its_own_business(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.call(replace(TOO_MUCH, retry_after_s=86_400.0))
+    assert asking.take() == Decision(wait_s=60)
+
+
+def test_a_clock_that_is_set_back_holds_nobody_up(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(rpm=40)))
+    asking.call()
+    clock.now -= 3600
+    assert asking.take().permits
+
+
 # --- concurrency ------------------------------------------------------------------------------------------------------
 
 
@@ -220,6 +233,29 @@ def test_after_failures_in_a_row_one_probe_at_a_time_goes_at_growing_distances(l
         )
 
 
+@pytest.mark.parametrize(("status", "error_class"), [("failed_fatal", "configuration"), ("refused", "refusal")])
+def test_whoever_refuses_is_there(status: str, error_class: str, ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    for _ in range(3):
+        asking.call(DOWN)
+    clock.now += 1
+    asking.call(Outcome(Status(status), error_class=error_class))
+    assert asking.take().permits
+
+
+def test_a_model_that_is_down_beside_a_healthy_one_is_only_probed(ledger: Ledger, clock: Clock) -> None:
+    healthy, dead = Asking(ledger, pace(worker="w1")), Asking(ledger, pace(worker="w2"))
+    for _ in range(3):
+        dead.call(DOWN)
+        healthy.call()
+    assert dead.take() == Decision(wait_s=1) and healthy.take().permits
+    for wait in (1, 2, 3):
+        clock.now += wait
+        dead.call(DOWN)
+    assert str(dead.take().stop).startswith("worker w2 does not answer: 6 calls in a row failed")
+    assert healthy.take().permits
+
+
 def test_a_probe_that_is_answered_closes_the_breaker(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace())
     asking.call()
@@ -273,6 +309,27 @@ def test_a_call_of_unknown_cost_counts_with_what_it_could_have_cost(ledger: Ledg
     asking.call(STALLED, wish(usd=0.5))
     assert asking.take(wish(usd=0.01)).stop is not None
     assert asking.take(wish(usd=0.0)).permits
+
+
+def test_permits_of_the_dead_hold_no_budget_up_whatever_provider_they_asked(ledger: Ledger, clock: Clock) -> None:
+    gone = Asking(ledger, replace(pace(), provider="provider elsewhere", worker="worker elsewhere"))
+    permit_of(gone.take(wish(usd=0.9)))
+    asking = Asking(ledger, pace(), [run_budget(1.0, "r")])
+    assert asking.take(wish(usd=0.5)) == Decision(wait_s=POLL_S)
+    clock.now += 76
+    assert str(asking.take(wish(usd=0.5)).stop).startswith("the budget of 1 USD for this run is used up: 0.9 USD")
+    assert asking.take(wish(usd=0.1)).permits
+
+
+def test_an_account_adds_up_what_came_since_it_was_last_looked_at(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(), [run_budget(1.0, "r")])
+    other = Asking(ledger, pace(worker="w2"), [run_budget(1.0, "r")])
+    for one in (asking, other, asking):
+        one.call(GOOD, wish(usd=0.25))
+    for one in (asking, other):
+        assert one.take(wish(usd=0.26)).stop is not None
+    asking.call(GOOD, wish(usd=0.25))
+    assert other.take(wish(usd=0.01)).stop is not None
 
 
 def test_a_workers_budget_is_for_an_epoch_and_for_every_run(ledger: Ledger, clock: Clock) -> None:
