@@ -138,9 +138,9 @@ class Permits:
             provider, worker = scopes[pace.provider], scopes[pace.worker]
             probing = max(provider.failures, worker.failures) >= pace.retry.open_after
             own = [row for row in under_way if row["worker_scope"] == pace.worker]
-            for scope, rows in ((provider, under_way), (worker, own)):
-                if closed := self._behind_the_breaker(scope, rows, now):
-                    return closed
+            behind = [self._behind_the_breaker(*one, now) for one in ((provider, under_way), (worker, own))]
+            if closed := [decision for decision in behind if decision is not None]:
+                return max(closed, key=lambda decision: (decision.stop is not None, decision.wait_s))
             minutes = self._last_minutes(connection, now)
             standings = [account.standing(connection) for account in self._accounts]
             given: list[dict[str, Any]] = []
