@@ -41,7 +41,7 @@ def live_check_command(
         list[str] | None, typer.Option("--benchmark", help="Only this one; may be given again. Default: every one.")
     ] = None,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="Tasks for each worker and benchmark.")] = 2,
-    budget: Annotated[float, typer.Option("--budget", min=0, help="USD that the whole check may cost.")] = 0.5,
+    budget: Annotated[float, typer.Option("--budget", help="USD that the whole check may cost.")] = 0.5,
     out: Annotated[
         Path | None, typer.Option("--out", help="The report; default: live-check/<UTC time>.md in TRINITY_HOME.")
     ] = None,
@@ -49,10 +49,12 @@ def live_check_command(
     """Ask every worker a few real questions; show what went out, what came back and how it is graded."""
     from trinity_assets.catalog.catalog import catalog_directory
     from trinity_assets.catalog.loading import load_catalog
+    from trinity_assets.defs.runs import spendable_usd
     from trinity_assets.home import live_checks_directory, trinity_home
     from trinity_assets.live_check.findings import LiveCheck
     from trinity_assets.live_check.report import write_report
 
+    spendable_usd(budget, "the budget")
     loaded = load_catalog(catalog or catalog_directory())
     cells = checked_cells(loaded, worker or (), benchmark or ())
     secrets = [os.environ.get(variable, "") for variable in loaded.key_variables]

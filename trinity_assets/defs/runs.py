@@ -67,7 +67,7 @@ def spendable_usd(written: str | float, named: str) -> float:
         amount = math.nan
     if not (math.isfinite(amount) and amount > 0):
         raise BudgetError(
-            f"{named} is {written!r}; give a number of USD above 0, or leave it out for the catalog's budget, if any. "
+            f"{named} is {written!r}; give a number of USD above 0, or leave it out for the one that holds without it. "
             "Nothing was asked"
         )
     return amount

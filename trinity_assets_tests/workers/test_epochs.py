@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from trinity_assets.workers.collection import collect
-from trinity_assets.workers.epochs import Epoch, complete_epoch, earlier_answers, enter_epoch
-from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.epochs import Epoch, complete_epoch, earlier_answers, enter_epoch, present_epoch
+from trinity_assets.workers.ledger import Entry, Ledger
 from trinity_assets_tests.scripted_server import ScriptedServer
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
-from trinity_assets_tests.workers.test_ledger import rows
+from trinity_assets_tests.workers.test_ledger import CALL, rows
 
 ON_BOTH_DATABASES = True
 
@@ -31,6 +32,12 @@ def completed(ledger: Ledger, new: str | None = None) -> int:
 def test_a_cell_begins_in_the_first_epoch_and_stays_there(ledger: Ledger, ledger_url: str) -> None:
     assert [completed(ledger), completed(ledger)] == [1, 1]
     assert rows(ledger_url, RECORDED) == [(1, "run", True)]
+
+
+def test_a_sentinel_of_an_imported_ledger_goes_on_from_the_newest_epoch_of_its_answers(ledger: Ledger) -> None:
+    ledger.record_all([Entry(replace(CALL, worker="w", benchmark="sentinel/b", epoch=4), "four")])
+    assert present_epoch(ledger, "w", "sentinel/") == enter_epoch(ledger, "w", "sentinel/", by="tick").number == 4
+    assert present_epoch(ledger, "w", "sentinel/b") == 4 and present_epoch(ledger, "w", "sentinel") == 1
 
 
 def test_a_name_opens_one_epoch_however_often_it_comes(ledger: Ledger, ledger_url: str) -> None:

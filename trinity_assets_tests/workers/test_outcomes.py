@@ -13,7 +13,7 @@ from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.litellm_library import load_litellm
 from trinity_assets.workers.outcomes import FAILURES, SETTLED, Outcome, Status, classify_response
-from trinity_assets.workers.provider_errors import classify_error
+from trinity_assets.workers.provider_errors import classify_error, retry_after_s
 from trinity_assets.workers.specs import Price, WorkerSpec
 from trinity_assets_tests import scripted_server as play
 from trinity_assets_tests.scripted_server import ScriptedServer
@@ -177,6 +177,23 @@ def test_a_broken_connection_is_weather(
     assert outcome.status is Status.FAILED_TRANSIENT
     assert outcome.cost_usd is None
     assert server.count("broken") == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7.0),
+        ("-3", 0.0),
+        ("soon", None),
+        ("Mon, 01 Jan 2001 00:00:00 GMT", 0.0),
+        ("Mon, 01 Jan 999999999999 00:00:00 GMT", None),
+        ("Mon, 01 Jan 2001 00:00:00 +99999999999999", None),
+    ],
+)
+def test_whatever_stands_in_a_retry_after_is_read_or_passed_over(header: str, seconds: float | None) -> None:
+    error = Exception()
+    error.litellm_response_headers = {"retry-after": header}  # type: ignore[attr-defined]
+    assert retry_after_s(error) == seconds
 
 
 @pytest.mark.parametrize("route", ROUTES)

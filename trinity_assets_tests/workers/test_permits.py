@@ -252,6 +252,7 @@ def test_a_model_that_is_down_beside_a_healthy_one_is_only_probed(ledger: Ledger
     for wait in (1, 2, 3):
         clock.now += wait
         dead.call(DOWN)
+        healthy.call()
     assert str(dead.take().stop).startswith("worker w2 does not answer: 6 calls in a row failed")
     assert healthy.take().permits
 

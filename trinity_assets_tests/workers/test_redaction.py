@@ -28,3 +28,7 @@ def test_a_short_value_is_no_secret_or_every_text_would_lose_words(monkeypatch: 
 def test_text_is_one_short_line_without_tracebacks() -> None:
     assert redact("bad\n  thing Traceback (most recent call last)\n File x") == "bad thing"
     assert len(redact("x " * MAX_LENGTH)) == MAX_LENGTH
+
+
+def test_what_a_provider_writes_does_not_act_on_a_terminal() -> None:
+    assert redact("\x1b[2J\x1b]0;mine\x07 overloaded") == "\\x1b[2J\\x1b]0;mine\\x07 overloaded"
