@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from trinity_assets.defs.build import BuildResult, Execute
     from trinity_assets.defs.staleness import AssetState
 
+REASON_LINES = 2
+"""Of why an asset failed: how many answers are missing, and why the asking ended before its end."""
+
 
 def prepare(
     catalog: Catalog,
@@ -80,5 +83,5 @@ def outcome_lines(result: BuildResult) -> Iterator[str]:
     yield f"\n{built} built, {len(result.failed)} failed, {len(result.waiting)} waiting for those."
     for key in result.failed:
         asset = key.to_user_string()
-        first = result.reasons.get(asset, "").partition("\n")[0]
-        yield f"  failed: {asset}" + (f": {printable(first, REASON_CHARACTERS)}" if first else "")
+        said = "; ".join(result.reasons.get(asset, "").split("\n")[:REASON_LINES])
+        yield f"  failed: {asset}" + (f": {printable(said, REASON_CHARACTERS)}" if said else "")

@@ -105,7 +105,12 @@ def build(
     parents = parent_keys(definitions)
     steps = _step_siblings(definitions)
     dropping = dropping_tables(definitions)
-    may_lack = {key: frozenset(above) for key, above in parents.items() if keys.is_drift(key)}
+    # A sentinel's answers are what its comparison is of; without any there is nothing to compare.
+    may_lack = {
+        key: frozenset(one for one in above if one != keys.sentinel_answers(key.path[1]))
+        for key, above in parents.items()
+        if keys.is_drift(key)
+    }
     may_lack |= {table.key: table.may_lack for table in dropping}
     built: list[dg.AssetKey] = []
     failed: set[dg.AssetKey] = set()

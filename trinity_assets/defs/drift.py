@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 GROUP = "workers"
 NO_DRIFT = "no_drift"
 
+_TABLES = {
+    "verdicts": ["cell", "epochs", "verdicts", "newly solved", "newly lost", "McNemar"],
+    "noise": ["cell", "floor", "above floor"],
+    "models": ["cell", "model", "fingerprint"],
+    "costs": ["cell", "USD per answer", "output tokens"],
+}
+"""The columns of the report in several tables: a page gives one table little room, and cuts off what is wider."""
+
 
 def drift_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
     """The comparison of every asked cell with its epoch before, where any worker is asked."""
@@ -56,7 +64,7 @@ def drift_checked(key: dg.AssetKey, comparisons: "Sequence[Comparison]") -> dg.A
         check_name=NO_DRIFT,
         passed=not found,
         severity=dg.AssetCheckSeverity.WARN,
-        description="\n".join(found) or fine,
+        description="; ".join(found) or fine,
     )
 
 
@@ -64,12 +72,14 @@ def drift_metadata(comparisons: "Sequence[Comparison]") -> dict[str, Any]:
     """The comparisons on the asset's page."""
     from trinity_assets.grading.drift_report import changed_tasks, drift_table
 
+    table = drift_table(comparisons)
+    shown = table.assign(cell=table["worker"] + " on " + table["benchmark"])
     return {
         "compared": sum(one.note is None for one in comparisons),
         "verdicts_changed": sum(one.changed for one in comparisons),
         "drifted": sum(one.significant for one in comparisons),
         "models_changed": sum(one.model_changed for one in comparisons),
-        "report": dg.MetadataValue.md(markdown_table(drift_table(comparisons))),
+        **{name: dg.MetadataValue.md(markdown_table(shown[columns])) for name, columns in _TABLES.items()},
         "tasks": dg.MetadataValue.md(changed_tasks(comparisons) or "no verdict changed"),
     }
 

@@ -27,7 +27,7 @@ def changed_tasks(comparisons: Iterable[Comparison]) -> str:
     for one in comparisons:
         for which, tasks in (("newly solved", one.newly_solved), ("newly lost", one.newly_lost)):
             if tasks:
-                lines.append(f"- {one.label}, {which}: {_named(tasks, '`')}")
+                lines.append(f"- {one.label}, {which}: {_named(tasks)}")
     return "\n".join(_within(lines, "- "))
 
 
@@ -108,6 +108,6 @@ def _means(one: Comparison, measure: str, form: str) -> str:
     return shown[0] if shown[0] == shown[1] else " → ".join(shown)
 
 
-def _named(tasks: Sequence[str], mark: str = "") -> str:
-    named = ", ".join(f"{mark}{printable(task)}{mark}" for task in tasks[:TASKS_NAMED])
+def _named(tasks: Sequence[str]) -> str:
+    named = ", ".join(printable(task) for task in tasks[:TASKS_NAMED])
     return named + (f" and {len(tasks) - TASKS_NAMED} more" if len(tasks) > TASKS_NAMED else "")

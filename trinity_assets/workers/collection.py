@@ -63,6 +63,10 @@ class Collection:
         """True when nothing is missing."""
         return not self.failures
 
+    def _after_stopping(self) -> str:
+        what = "mend what stopped it, then run again" if self.stopped else "run again"
+        return f"{what}; only what is missing is asked"
+
     def require_complete(self) -> Collection:
         """This collection, if it is complete.
 
@@ -79,7 +83,7 @@ class Collection:
             f"(provider {self.provider}: {classes})",
             f"stopped early: {self.stopped}" if self.stopped else "",
             f"last error: {self.last_error}" if self.last_error and self.last_error not in (self.stopped or "") else "",
-            f"what to do: {advice or 'run again; only what is missing is asked'}",
+            f"what to do: {advice or self._after_stopping()}",
             f"the {len(self.frame)} answers that settled are kept and will not be asked again",
         ]
         raise IncompleteCellError("\n".join(line for line in lines if line))

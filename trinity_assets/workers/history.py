@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from trinity_assets.workers.ledger import Ledger
-from trinity_assets.workers.ledger_tables import ANSWERS, CALLS
-from trinity_assets.workers.outcomes import FAILURES
+from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, PROBE
+from trinity_assets.workers.outcomes import FAILURES, Status
 
 Cell = tuple[str, str]
 """Worker and benchmark, by name."""
@@ -120,7 +120,8 @@ _ANSWERS_BY_PROVIDER = sa.select(ANSWERS.c.provider, sa.func.count()).group_by(A
 _FAILED_UNKNOWN = CALLS.c.status.in_(sorted(str(status) for status in FAILURES)) & CALLS.c.cost_usd.is_(None)
 _CALLS_BY_PROVIDER = (
     sa.select(CALLS.c.provider, sa.func.count(), sa.func.sum(sa.case((_FAILED_UNKNOWN, 1), else_=0)))
-    .where(CALLS.c.attempt > 0)
+    # A wrong key or a withdrawn model stops the asking, and is no rate at which calls are made again.
+    .where(CALLS.c.attempt != PROBE, CALLS.c.status != str(Status.FAILED_FATAL))
     .group_by(CALLS.c.provider)
 )
 

@@ -138,7 +138,11 @@ class Permits:
             provider, worker = scopes[pace.provider], scopes[pace.worker]
             probing = max(provider.failures, worker.failures) >= pace.retry.open_after
             own = [row for row in under_way if row["worker_scope"] == pace.worker]
-            behind = [self._behind_the_breaker(*one, now) for one in ((provider, under_way), (worker, own))]
+            tried = worker.probes_failed > 0
+            behind = [
+                self._behind_the_breaker(scope, rows, tried, now)
+                for scope, rows in ((provider, under_way), (worker, own))
+            ]
             if closed := [decision for decision in behind if decision is not None]:
                 return max(closed, key=lambda decision: (decision.stop is not None, decision.wait_s))
             minutes = self._last_minutes(connection, now)
@@ -205,8 +209,13 @@ class Permits:
             minutes.append(LastMinute(pace.worker_limits.tpm, int(tokens), oldest))
         return minutes
 
-    def _behind_the_breaker(self, scope: Scope, under_way: Sequence[Mapping[Any, Any]], now: float) -> Decision | None:
-        """None while the breaker of ``scope`` is closed, or when it is time for a probe."""
+    def _behind_the_breaker(
+        self, scope: Scope, under_way: Sequence[Mapping[Any, Any]], tried: bool, now: float
+    ) -> Decision | None:
+        """None while the breaker of ``scope`` is closed, or when it is time for a probe.
+
+        Nobody stops before their own model was ``tried``: the one that was found silent may be the only one.
+        """
         retry, name = self._pace.retry, scope.scope
         if scope.failures < retry.open_after:
             self._was_up.add(name)
@@ -215,14 +224,16 @@ class Permits:
         was_up, first = name in self._was_up, name not in self._probes_seen
         self._probes_seen[name] = min(self._probes_seen.get(name, scope.probes_failed), scope.probes_failed)
         mine = scope.probes_failed - self._probes_seen[name]
-        if mine >= (retry.probes if was_up else min(retry.probes, PROBES_OF_THE_DEAD)):
+        impatient = mine >= (retry.probes if was_up else min(retry.probes, PROBES_OF_THE_DEAD))
+        if impatient and tried:
             return Decision(
                 stop=f"{name} does not answer: {scope.failures} calls in a row failed, the last: {scope.last_error}"
             )
         if any(row["attempt"] == PROBE for row in under_way):
             return Decision(wait_s=POLL_S)
         wait_s = (scope.opened_at or 0.0) + retry.probe_wait_s(mine) - now
-        return Decision(wait_s=wait_s) if wait_s > 0 and (was_up or not first) else None
+        due = wait_s <= 0 or impatient or (first and not was_up)
+        return None if due else Decision(wait_s=wait_s)
 
     def _wait_s(
         self,

@@ -181,7 +181,7 @@ def test_the_table_shows_what_is_known_and_what_is_not() -> None:
         "output tokens": "5.0",
     }
     assert (second["epochs"], second["McNemar"], second["model"]) == ("one epoch", "-", "-")
-    assert changed_tasks([two([1, 1], [1, 0])]) == "- w on b, newly lost: `t1`"
+    assert changed_tasks([two([1, 1], [1, 0])]) == "- w on b, newly lost: t1"
 
 
 def test_the_report_is_kept_and_read_back_and_its_version_knows_no_costs(tmp_path: object) -> None:

@@ -257,6 +257,22 @@ def test_a_model_that_is_down_beside_a_healthy_one_is_only_probed(ledger: Ledger
     assert healthy.take().permits
 
 
+def test_nobody_stops_because_another_model_is_down(ledger: Ledger, clock: Clock) -> None:
+    dead = Asking(ledger, pace(worker="w2"))
+    for _ in range(3):
+        dead.call(DOWN)
+    for wait in (1, 2):
+        clock.now += wait
+        dead.call(DOWN)
+    later = Asking(ledger, pace(worker="w1"))
+    assert later.take().probe is not None, "its own model was not asked yet"
+    for _ in range(2):
+        clock.now += 3
+        dead.take()
+    waiting = Asking(ledger, pace(worker="w3"))
+    assert waiting.take() == Decision(wait_s=POLL_S), "one probe at a time"
+
+
 def test_a_probe_that_is_answered_closes_the_breaker(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace())
     asking.call()
