@@ -64,7 +64,7 @@ def drift_checked(key: dg.AssetKey, comparisons: "Sequence[Comparison]") -> dg.A
         check_name=NO_DRIFT,
         passed=not found,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(found) or fine,
+        description=".\n".join(found) or fine,
     )
 
 

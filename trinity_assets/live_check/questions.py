@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trinity_assets.spec import digest
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.specs import WorkerSpec
@@ -44,7 +43,7 @@ class WorkerQuestions:
 def choose_questions(
     worker: WorkerSpec, benchmarks: Sequence[AskedBenchmark], ledger: Ledger, *, most: int
 ) -> WorkerQuestions:
-    """As many as ``most`` tasks of each of ``benchmarks``, drawn from those that the ledger has no answer to.
+    """The first ``most`` tasks of each of ``benchmarks`` that the ledger has no answer to.
 
     Of several samples only the first is looked at, and asked: the others go out with the same parameters.
 
@@ -57,13 +56,10 @@ def choose_questions(
         requests = answer_requests(with_one_sample(worker), one.prompts, one.epoch)
         found = ledger.settled(request.digest for request in requests)
         left = [request.task_id for request in requests if request.digest not in found]
-        # By digest: the first of a file are often all of one kind.
-        drawn = sorted(left, key=digest)[:most]
         settled[one.name] = len(requests) - len(left)
         questions += [
             AskedTask(one.name, task_id, one.prompts[task_id], one.epoch, one.settle_timeouts)
-            for task_id in left
-            if task_id in drawn
+            for task_id in left[:most]
         ]
     return WorkerQuestions(worker, tuple(questions), settled)
 

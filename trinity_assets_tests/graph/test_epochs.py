@@ -126,12 +126,12 @@ def test_a_changed_model_is_found_with_exactly_its_tasks(site: Site) -> None:
     assert not passed
     ids = ", ".join(task.id for task in lost)
     assert said.splitlines() == [
-        f"terse on sums: 8 of 24 verdicts changed (McNemar p 0.00781 (adjusted 0.0469)); newly lost: {ids}",
+        f"terse on sums: 8 of 24 verdicts changed (McNemar p 0.00781 (adjusted 0.0469)); newly lost: {ids}.",
         "terse on sums: the provider says that it ran m_terse → m_terse, m_terse-2",
     ]
-    page, named = metadata(site, DRIFT, "report", "tasks")
-    assert page is not None and "| terse | sums | 1 → 2 | 24 | 0 | 8 |" in page
-    assert named == "- terse on sums, newly lost: " + ", ".join(f"`{task.id}`" for task in lost)
+    page, named = metadata(site, DRIFT, "verdicts", "tasks")
+    assert page is not None and "| terse on sums | 1 → 2 | 24 | 0 | 8 |" in page
+    assert named == "- terse on sums, newly lost: " + ", ".join(task.id for task in lost)
     assert site.build().waves == []
 
 

@@ -89,7 +89,7 @@ def test_a_sentinel_finds_a_changed_model_and_gives_the_floor_of_the_noise(site:
     first, second = said.splitlines()
     assert first.startswith(f"terse on sentinel: {len(expected)} of 30 verdicts changed (McNemar p ")
     assert "p above the floor of 0 of 30 (sentinel)" in first
-    assert first.endswith(f"; newly lost: {', '.join(expected)}")
+    assert first.endswith(f"; newly lost: {', '.join(expected)}.")
     assert second == "terse on sentinel: the provider says that it ran m_terse → m_terse, m_terse-2"
     assert check(site, "sentinels/direct/drift", NO_DRIFT) == (True, "no drift")
     # Nobody was asked for the answers, which are as they were.
