@@ -147,8 +147,8 @@ def build(
     tags = build_tags(budget)
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
-    selected = select(definitions, selection)
     with open_instance() as instance:
+        selected = select(definitions, selection)
         waiting = pending(definitions, instance, selected, rebuild=rebuild)
         if not waiting:
             print("The asset is up to date." if len(selected) == 1 else f"All {len(selected)} assets are up to date.")

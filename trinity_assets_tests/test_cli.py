@@ -415,7 +415,7 @@ def test_a_failed_build_says_what_would_help(failed: list[dg.AssetKey], advice: 
     reasons = {"answers/w/b": "w on b: 3 of 9 answers are missing\nstopped early: outage"}
     lines = list(cli._outcome(BuildResult((TABLE,), tuple(failed), (), reasons=reasons), None))
     assert lines[0] == f"\n1 asset built, {len(failed)} failed, 0 waiting for those."
-    said = {ANSWERS: ": w on b: 3 of 9 answers are missing", GOLD: ""}
+    said = {ANSWERS: ": w on b: 3 of 9 answers are missing; stopped early: outage", GOLD: ""}
     assert lines[1 : 1 + len(failed)] == [f"  failed: {key.to_user_string()}{said[key]}" for key in failed]
     assert lines[1 + len(failed) :] == advice
 

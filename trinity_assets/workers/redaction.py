@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from trinity_assets.home import LEDGER_VARIABLE
-from trinity_assets.texts import escaped
+from trinity_assets.texts import encodable, escaped
 
 MAX_LENGTH = 500
 """Characters kept of an error text; providers answer with whole web pages and tracebacks."""
@@ -31,7 +31,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """
     text = without_secrets(text.split("Traceback (most recent call last)")[0], secrets)
     text = _IN_A_URL.sub(rf"\1:{MARK}@", text)
-    text = escaped(" ".join(_LOOKS_SECRET.sub(MARK, text).split()))
+    text = escaped(encodable(" ".join(_LOOKS_SECRET.sub(MARK, text).split())))
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
 
 

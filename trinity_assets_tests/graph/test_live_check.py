@@ -92,6 +92,8 @@ def site(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: 
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """``trinity-assets live-check`` with these arguments, in this process: its exit status, and all that is said."""
 
+    monkeypatch.setenv("COLUMNS", "160")
+
     def start(*arguments: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["trinity-assets", "live-check", *map(str, arguments)])
         capfd.readouterr()

@@ -266,7 +266,7 @@ def test_answers_that_come_from_elsewhere_are_counted_once(
     other.claim(digests[:8])
 
     def answer() -> None:
-        wait_until(lambda: server.count() == 12)
+        wait_until(lambda: server.count() == 12 and "waiting for 8 answers" in caplog.text)
         ledger.record_all([Entry(replace(CALL, request_digest=digest), "theirs") for digest in digests[:8]])
         other.end()
 
