@@ -25,8 +25,9 @@ from trinity_assets.defs.lineage import recorded_metadata
 from trinity_assets.defs.staleness import asset_states
 from trinity_assets.workers.specs import WorkerSpec
 from trinity_assets_tests import scripted_server
-from trinity_assets_tests.graph import small_catalog
-from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, CAPITALS, SUMS, TASKS, WORKERS, Site
+from trinity_assets_tests.graph import scripted_models, small_catalog
+from trinity_assets_tests.graph.scripted_models import CAPITALS, SUMS, TASKS, WORKERS
+from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, Site
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -231,7 +232,7 @@ def test_route_prints_the_decision_and_asks_when_it_is_told_to(site: Site, check
     assert status == 0
     assert asked.startswith(printed)
     assert site.new_requests() == {WORKERS[chosen]: 1}
-    said = small_catalog.model_text(WORKERS[chosen], task)
+    said = scripted_models.model_text(WORKERS[chosen], task)
     assert asked.splitlines()[-1] == f"answer: {said}"
 
     assert run("route", task.question, "--checkpoint", str(checkpoint), "--ask")[1] == asked

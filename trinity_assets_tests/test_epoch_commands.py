@@ -12,7 +12,8 @@ from trinity_assets.catalog.catalog import DEFAULT_CATALOG
 from trinity_assets.cli import app
 from trinity_assets.errors import MissingKeyError
 from trinity_assets_tests.graph import small_catalog
-from trinity_assets_tests.graph.small_catalog import CAPITALS, Site, cell_names
+from trinity_assets_tests.graph.scripted_models import CAPITALS
+from trinity_assets_tests.graph.small_catalog import Site, cell_names
 
 
 @pytest.fixture

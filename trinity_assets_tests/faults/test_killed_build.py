@@ -15,14 +15,8 @@ from pathlib import Path
 import pytest
 
 from trinity_assets_tests.graph import small_catalog
-from trinity_assets_tests.graph.small_catalog import (
-    SUMS,
-    TASKS,
-    WORKERS,
-    Site,
-    cell_names,
-    solved,
-)
+from trinity_assets_tests.graph.scripted_models import SUMS, TASKS, WORKERS, solved
+from trinity_assets_tests.graph.small_catalog import Site, cell_names
 
 CONCURRENCY = 4
 """The provider's limit in the small catalog."""

@@ -26,6 +26,7 @@ from trinity_assets.workers.redaction import redact
 from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.specs import Limits, LiteLLMProvider, PromptStyle, Sampling, WorkerSpec
 from trinity_assets_tests.graph import small_catalog
+from trinity_assets_tests.graph.scripted_models import SUMS
 from trinity_assets_tests.postgres_server import PASSWORD, PostgresServer, binaries, schema_of_its_own, unavailable
 from trinity_assets_tests.scripted_server import ScriptedServer
 
@@ -152,9 +153,9 @@ def test_a_build_on_postgresql_writes_the_password_nowhere(
         with schema_of_its_own(postgres.url) as url:
             monkeypatch.setenv("TRINITY_LEDGER_URL", url)
             built = site.build('+key:"answers/direct/sums"')
-            assert not built.messages and sum(built.requests.values()) == small_catalog.SUMS
+            assert not built.messages and sum(built.requests.values()) == SUMS
             with Ledger(url) as ledger:
-                assert [(cell.worker, cell.answers) for cell in stats(ledger).cells] == [("direct", small_catalog.SUMS)]
+                assert [(cell.worker, cell.answers) for cell in stats(ledger).cells] == [("direct", SUMS)]
             postgres.stop()
             failed = site.build('key:"answers/terse/sums"')
             postgres.start()

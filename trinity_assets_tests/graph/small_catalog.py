@@ -1,8 +1,8 @@
 """A small catalog for tests of the whole graph: three workers of one scripted provider, two benchmarks, one router.
 
-What each model gets right is a rule (:func:`solved`), so that a test can say which score belongs in which cell. A
-:class:`Site` is such a catalog with the provider that it names and a home of its own; its ``build`` runs in this
-process and says what was built in which wave, and what the provider was asked for it::
+What is asked and answered is in ``scripted_models``. A :class:`Site` is such a catalog with the provider that it names
+and a home of its own; its ``build`` runs in this process and says what was built in which wave, and what the provider
+was asked for it::
 
     with built_site(tmp_path_factory.getbasetemp(), tmp_path / "site") as site:
         site.catalog.edit("workers.yaml", "Be brief.", "Be very brief.")
@@ -30,7 +30,7 @@ import pytest
 from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.definitions import EVERYTHING, build_defs
 from trinity_assets.defs.build import BuildResult, Execute, Executed, build, select
-from trinity_assets.defs.lineage import DATA_VERSION_TAG, artifact_sha256, newest_materialization
+from trinity_assets.defs.lineage import DATA_VERSION_TAG, artifact_sha256, newest_materialization, recorded_metadata
 from trinity_assets.defs.rebaselining import answers_to_ask, rebaseline
 from trinity_assets.defs.runs import NEW_EPOCH_TAG
 from trinity_assets.home import INSTANCE_CONFIG, ledger_url, store_url
@@ -38,122 +38,8 @@ from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
 from trinity_assets.workers.asking import PROBE_MESSAGES
 from trinity_assets_tests.backbones.tiny_models import save_model_directory
-from trinity_assets_tests.scripted_server import Behaviour, Received, Reply, ScriptedServer, answer
-
-WORKERS = {"direct": "m_direct", "terse": "m_terse", "long": "m_long"}
-"""The model of each worker, in pool order."""
-
-SUMS, ALL_SUMS, CAPITALS = 24, 28, 12
-"""Tasks of each benchmark: ``sums`` is declared with a limit below what its file holds."""
-
-LOUD = "Use capital letters."
-"""A system text that makes every model write the words of its answer in capitals; numbers stay as they are."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """One row of a benchmark's file, by its number in it."""
-
-    benchmark: str
-    number: int
-    question: str
-    answer: str
-    category: str
-
-    @property
-    def id(self) -> str:
-        return f"{self.benchmark}_{self.number:02d}"
-
-
-def _sum(number: int) -> Task:
-    category = ("plus", "minus", "times")[number % 3]
-    left, right = 20 + number, 3 + number * 5 % 11
-    result = {"plus": left + right, "minus": left - right, "times": left * right}[category]
-    return Task("sums", number, f"What is {left} {category} {right}?", str(result), category)
-
-
-_CAPITALS = {
-    "europe": {
-        "France": "Paris",
-        "Spain": "Madrid",
-        "Italy": "Rome",
-        "Austria": "Vienna",
-        "Poland": "Warsaw",
-        "Greece": "Athens",
-    },
-    "elsewhere": {
-        "Japan": "Tokyo",
-        "Egypt": "Cairo",
-        "Peru": "Lima",
-        "Kenya": "Nairobi",
-        "Cuba": "Havana",
-        "Canada": "Ottawa",
-    },
-}
-
-TASKS: dict[str, list[Task]] = {
-    "sums": [_sum(number) for number in range(ALL_SUMS)],
-    "capitals": [
-        Task("capitals", number, f"What is the capital city of {country}?", city, category)
-        for number, (category, country, city) in enumerate(
-            (category, country, city) for category, cities in _CAPITALS.items() for country, city in cities.items()
-        )
-    ],
-}
-_BY_QUESTION = {task.question: task for tasks in TASKS.values() for task in tasks}
-
-_GOOD_AT = {
-    "m_direct": ({"plus", "europe"}, 4),
-    "m_terse": ({"minus", "elsewhere"}, 5),
-    "m_long": ({"times"}, 2),
-}
-"""The categories that a model solves, and which multiples among the other tasks."""
-
-
-def solved(model: str, task: Task) -> bool:
-    """Whether ``model`` answers ``task`` right (and within its tokens)."""
-    categories, every = _GOOD_AT[model]
-    return not truncated(model, task) and (task.category in categories or task.number % every == 0)
-
-
-def truncated(model: str, task: Task) -> bool:
-    """Whether ``model`` runs into its token limit on ``task``."""
-    return model == "m_long" and task.benchmark == "sums" and task.number % 9 == 4
-
-
-_SAYS = {"m_direct": "The answer is {}.", "m_terse": "{}", "m_long": "I looked it up twice. The answer is {}."}
-
-
-def model_text(model: str, task: Task, *, loud: bool = False) -> str:
-    """What ``model`` answers to ``task`` when it is not cut short."""
-    wrong = str(int(task.answer) + 1) if task.benchmark == "sums" else "Atlantis"
-    said = task.answer if solved(model, task) else wrong
-    return _SAYS[model].format(said.upper() if loud else said)
-
-
-def model_behaviour(received: Received, delay_s: float = 0.0) -> Reply:
-    """What the model of a request answers to it: the same whenever it is asked; it knows only the benchmarks."""
-    model, messages = received.body["model"], received.messages
-    task = next((task for question, task in _BY_QUESTION.items() if question in messages[-1]["content"]), None)
-    if task is None:
-        return answer(f"{model} has no idea.", delay_s=delay_s)(received)
-    if truncated(model, task):
-        return answer("Let me think about it for a while", finish="length", delay_s=delay_s)(received)
-    text = model_text(model, task, loud=messages[0]["content"] == LOUD)
-    return answer(text, delay_s=delay_s)(received)
-
-
-def small_server(delay_s: float = 0.0) -> ScriptedServer:
-    """The provider of the small catalog: every model behaves, and takes ``delay_s`` for an answer."""
-    server = ScriptedServer(delay_s=delay_s)
-    for model in WORKERS.values():
-        server.script(model, behaving(server))
-    return server
-
-
-def behaving(server: ScriptedServer) -> Behaviour:
-    """The behaviour of a model that is well, for scripts that begin or end with it."""
-    return lambda received: model_behaviour(received, server.delay_s)
+from trinity_assets_tests.graph.scripted_models import TASKS, WORKERS, Task, small_server
+from trinity_assets_tests.scripted_server import ScriptedServer
 
 
 @dataclass(frozen=True)
@@ -374,6 +260,17 @@ class Site:
         self._asked = asked
         return dict(new)
 
+    def metadata(self, asset: str, name: str) -> str:
+        """What the newest materialization of ``asset`` says under ``name``."""
+        with self.instance() as instance:
+            value = recorded_metadata(instance, dg.AssetKey(asset.split("/")), name)
+        assert value is not None
+        return value
+
+    def checkpoint_path(self) -> Path:
+        """Where the router's checkpoint lies."""
+        return Path(self.metadata(CHECKPOINT, "path"))
+
     def data_version(self, name: str) -> str:
         """The data version that an asset has now."""
         return self.data_versions([name])[name]
@@ -480,6 +377,7 @@ def cell_names(floor: str, workers: Iterable[str] = WORKERS, benchmarks: Iterabl
 
 
 ROUTER = [f"routers/small/{asset}" for asset in ("table", "head", "evaluation", "checkpoint")]
+TABLE, HEAD, EVALUATION, CHECKPOINT = ROUTER
 """The router's assets, from the bottom up."""
 
 SNAPSHOTS = {f"benchmarks/{benchmark}/{table}" for benchmark in TASKS for table in ("tasks", "gold")}
@@ -496,3 +394,9 @@ ALL_ASSETS = {
     *ROUTER,
     DRIFT,
 }
+
+IN_TURN = [{TABLE}, {HEAD}, {EVALUATION}, {CHECKPOINT}]
+"""The router's assets one after another: each exists, so each waits to see whether the one before has changed."""
+
+WITH_DRIFT = [{TABLE, DRIFT}, *IN_TURN[1:]]
+"""The same after a change in the cells, which are compared with themselves at the same time."""

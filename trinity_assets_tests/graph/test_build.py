@@ -7,70 +7,44 @@ in it were not touched.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from trinity_assets.checkpoints.directory import load_checkpoint
-from trinity_assets.defs.benchmarks import shown_gold
-from trinity_assets.defs.build import Executed, build, select
-from trinity_assets.defs.lineage import recorded_metadata
-from trinity_assets.errors import SelectionError
 from trinity_assets.routing.specs import SplitSpec
 from trinity_assets.store.tables import read_table
-from trinity_assets.workers import collection
-from trinity_assets.workers.retrying import RetryPolicy
-from trinity_assets_tests.graph.small_catalog import (
-    ALL_ASSETS,
+from trinity_assets_tests.graph.scripted_models import (
     ALL_SUMS,
     CAPITALS,
-    CONTAMINATION,
-    DRIFT,
-    FEATURES,
     LOUD,
-    ROUTER,
     SUMS,
     TASKS,
     WORKERS,
-    Site,
     Task,
-    behaving,
-    cell_names,
-    execute_here,
-    names,
     solved,
     truncated,
 )
-from trinity_assets_tests.scripted_server import status
-
-TABLE, HEAD, EVALUATION, CHECKPOINT = ROUTER
-IN_TURN = [{TABLE}, {HEAD}, {EVALUATION}, {CHECKPOINT}]
-"""The router's assets one after another: each exists, so each waits to see whether the one before has changed."""
-
-WITH_DRIFT = [{TABLE, DRIFT}, *IN_TURN[1:]]
-"""The same after a change in the cells, which are compared with themselves at the same time."""
+from trinity_assets_tests.graph.small_catalog import (
+    ALL_ASSETS,
+    CHECKPOINT,
+    CONTAMINATION,
+    DRIFT,
+    EVALUATION,
+    FEATURES,
+    HEAD,
+    IN_TURN,
+    TABLE,
+    WITH_DRIFT,
+    Site,
+    cell_names,
+    names,
+)
 
 SNAPSHOT_OF_SUMS = {"benchmarks/sums/tasks", "benchmarks/sums/gold"}
 
 
 def with_answer(task: Task, answer: str) -> Task:
     return dataclasses.replace(task, answer=answer)
-
-
-def checkpoint_path(site: Site) -> Path:
-    with site.instance() as instance:
-        path = recorded_metadata(instance, dg.AssetKey(CHECKPOINT.split("/")), "path")
-    assert path is not None
-    return Path(path)
-
-
-def metadata(site: Site, asset: str, name: str) -> str:
-    with site.instance() as instance:
-        value = recorded_metadata(instance, dg.AssetKey(asset.split("/")), name)
-    assert value is not None
-    return value
 
 
 # --- the first build --------------------------------------------------------------------------------------------------
@@ -109,7 +83,7 @@ def test_a_prompt_style_is_asked_again_and_the_chain_goes_on_only_where_texts_ch
     assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *WITH_DRIFT]
     after = site.data_versions(before)
     assert {name for name in before if before[name] != after[name]} == {"answers/terse/capitals"}
-    pool = {entry.name: entry for entry in load_checkpoint(checkpoint_path(site)).manifest.pool}
+    pool = {entry.name: entry for entry in load_checkpoint(site.checkpoint_path()).manifest.pool}
     assert pool["terse"].prompt["system"] == LOUD
     # The old style's answers are still in the ledger.
     site.catalog.edit("workers.yaml", LOUD, "Be brief.")
@@ -124,7 +98,7 @@ def test_a_worker_that_is_asked_otherwise_reaches_the_checkpoint_though_no_text_
     built = site.build()
     assert built.requests == {"m_direct": SUMS + CAPITALS}
     assert built.waves == [cell_names("answers", ["direct"]), *WITH_DRIFT]
-    pool = {entry.name: entry for entry in load_checkpoint(checkpoint_path(site)).manifest.pool}
+    pool = {entry.name: entry for entry in load_checkpoint(site.checkpoint_path()).manifest.pool}
     assert pool["direct"].sampling["max_tokens"] == 40
     assert site.build().waves == []
 
@@ -160,13 +134,13 @@ def test_a_worker_that_leaves_the_pool_costs_nothing(site: Site) -> None:
     built = site.build()
     assert built.requests == {}
     assert built.waves == WITH_DRIFT
-    assert load_checkpoint(checkpoint_path(site)).manifest.workers == ["direct", "long"]
+    assert load_checkpoint(site.checkpoint_path()).manifest.workers == ["direct", "long"]
     # When it comes back, its cells are as they were.
     site.catalog.edit("workers.yaml", "[direct, long]", "[direct, terse, long]")
     built = site.build()
     assert built.requests == {}
     assert built.waves == WITH_DRIFT
-    assert load_checkpoint(checkpoint_path(site)).manifest.workers == ["direct", "terse", "long"]
+    assert load_checkpoint(site.checkpoint_path()).manifest.workers == ["direct", "terse", "long"]
 
 
 def test_a_new_worker_is_asked_beside_what_exists(site: Site) -> None:
@@ -183,7 +157,7 @@ def test_the_pools_order_is_the_order_of_the_heads_rows(site: Site) -> None:
     built = site.build()
     assert built.requests == {}
     assert built.waves == IN_TURN
-    assert load_checkpoint(checkpoint_path(site)).manifest.workers == ["long", "direct", "terse"]
+    assert load_checkpoint(site.checkpoint_path()).manifest.workers == ["long", "direct", "terse"]
 
 
 # --- benchmarks -------------------------------------------------------------------------------------------------------
@@ -261,8 +235,8 @@ def test_a_quarantined_task_asks_nobody_and_leaves_every_table(site: Site) -> No
     ]
     assert set(site.scores("direct", "capitals")) == {task.id for task in TASKS["capitals"]} - {out.id}
     assert site.data_version(CONTAMINATION) == before
-    assert metadata(site, "benchmarks/capitals/tasks", "quarantined") == "1"
-    assert metadata(site, "benchmarks/capitals/tasks", "quarantine") == f"- `{out.id}` (2026-01-31): {reason}"
+    assert site.metadata("benchmarks/capitals/tasks", "quarantined") == "1"
+    assert site.metadata("benchmarks/capitals/tasks", "quarantine") == f"- `{out.id}` (2026-01-31): {reason}"
     site.catalog.edit("benchmarks.yaml", reason, "another reason")
     assert site.build().waves == []
     # Back again: it was paid for, and nothing is asked.
@@ -272,7 +246,7 @@ def test_a_quarantined_task_asks_nobody_and_leaves_every_table(site: Site) -> No
 
 
 def test_a_task_of_another_benchmark_is_reported(site: Site) -> None:
-    assert metadata(site, CONTAMINATION, "rows") == "0"
+    assert site.metadata(CONTAMINATION, "rows") == "0"
     twin = dataclasses.replace(TASKS["sums"][0], question=TASKS["capitals"][5].question.upper())
     site.catalog.write_tasks([twin, *TASKS["sums"][1:]])
     assert CONTAMINATION in site.build().built
@@ -283,13 +257,13 @@ def test_a_task_of_another_benchmark_is_reported(site: Site) -> None:
         ["capitals", capital, "sums", twin.id, "exact", 1.0],
     ]
     assert set(report.inputs) == {"benchmarks/sums/tasks", "benchmarks/capitals/tasks"}
-    assert metadata(site, CONTAMINATION, "rows") == "2"
-    assert metadata(site, CONTAMINATION, "pairs").splitlines()[2:] == [
+    assert site.metadata(CONTAMINATION, "rows") == "2"
+    assert site.metadata(CONTAMINATION, "pairs").splitlines()[2:] == [
         "| sums | capitals | 1 | 0 | 0 | 0 |",
         "| capitals | sums | 1 | 0 | 0 | 0 |",
     ]
     asked = TASKS["capitals"][5].question
-    assert metadata(site, CONTAMINATION, "preview").splitlines()[2:] == [
+    assert site.metadata(CONTAMINATION, "preview").splitlines()[2:] == [
         f"| sums | {twin.id} | {asked.upper()} | capitals | {capital} | {asked} | exact | 1.000 |"
     ]
 
@@ -347,7 +321,7 @@ def test_the_exported_trainer_is_the_checkpoints_alone(site: Site) -> None:
     built = site.build()
     assert built.requests == {}
     assert built.waves == [{CHECKPOINT}]
-    assert load_checkpoint(checkpoint_path(site)).manifest.trainer.kind == "sep_cma_es"
+    assert load_checkpoint(site.checkpoint_path()).manifest.trainer.kind == "sep_cma_es"
 
 
 def test_another_split_is_the_routers_alone(site: Site) -> None:
@@ -357,190 +331,3 @@ def test_another_split_is_the_routers_alone(site: Site) -> None:
     assert built.waves == IN_TURN
     spec = read_table(site.store, "router_table", site.sha256(TABLE)).spec
     assert SplitSpec.model_validate(spec["split"]) == SplitSpec(seed=1, test=0.4)
-
-
-# --- editing while a build runs ---------------------------------------------------------------------------------------
-
-
-def test_an_edit_during_a_build_ends_it_instead_of_building_for_ever(site: Site) -> None:
-    site.catalog.edit("routers.yaml", "generations: 5", "generations: 6")
-    known = site.definitions()
-    waves: list[set[str]] = []
-
-    def execute(instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> Executed:
-        if not waves:
-            site.catalog.edit("routers.yaml", "generations: 6", "generations: 7")
-        assert len(waves) < 3
-        waves.append(names(keys))
-        return execute_here(site.definitions())(instance, keys)
-
-    with site.instance() as instance:
-        result = build(known, instance, select(known, None), execute, lambda wave: None)
-    assert waves == [{HEAD}]
-    assert not result.complete
-    assert names(result.waiting) == {HEAD, EVALUATION, CHECKPOINT}
-    assert site.build().waves == [{EVALUATION}, {CHECKPOINT}]
-
-
-# --- outages ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries as many as ever, without the waiting."""
-    monkeypatch.setattr(collection, "RetryPolicy", lambda: RetryPolicy(base_s=0.001, cap_s=0.002))
-
-
-@pytest.mark.usefixtures("hasty")
-def test_an_outage_keeps_what_was_answered_and_is_healed_by_asking_for_the_rest(site: Site, empty_site: Site) -> None:
-    undisturbed, disturbed = site, empty_site
-    good = behaving(disturbed.server)
-    disturbed.server.script("m_long", *[good] * 10, status(500))
-    broken = disturbed.build()
-    cells = cell_names("answers", ["long"])
-    waiting = cell_names("solves", ["long"]) | set(ROUTER)
-    assert broken.waves == [ALL_ASSETS, {DRIFT}], "what failed holds up no comparison"
-    assert names(broken.result.failed) == cells
-    assert names(broken.result.waiting) == waiting
-    assert broken.built == ALL_ASSETS - cells - waiting
-    assert broken.requests["m_direct"] == broken.requests["m_terse"] == SUMS + CAPITALS
-    assert set(broken.messages) == cells
-    assert sum("are missing (provider scripted: " in message for message in broken.messages.values()) == 2
-    kept = [int(m.rpartition("\nthe ")[2].split(" ")[0]) for m in broken.messages.values()]
-    assert sum(kept) == 10
-
-    disturbed.server.script("m_long", good)
-    healed = disturbed.build()
-    assert healed.waves == [cells | waiting, {DRIFT}]
-    assert healed.result.complete
-    assert healed.requests == {"m_long": SUMS + CAPITALS - 10}
-    # The checkpoint names its artifacts, and those hold latencies.
-    decided = ALL_ASSETS - {CHECKPOINT}
-    assert disturbed.data_versions(decided) == undisturbed.data_versions(decided)
-
-
-@pytest.mark.usefixtures("hasty")
-def test_an_outage_of_a_changed_worker_leaves_the_router_as_it_was(site: Site) -> None:
-    site.server.script("m_terse", status(503))
-    site.catalog.edit("workers.yaml", "Be brief.", LOUD)
-    broken = site.build()
-    assert broken.waves == [cell_names("answers", ["terse"]), {DRIFT}]
-    assert names(broken.result.failed) == cell_names("answers", ["terse"])
-    assert names(broken.result.waiting) == {TABLE, HEAD}
-    assert load_checkpoint(checkpoint_path(site)).manifest.pool[1].prompt["system"] == "Be brief."
-    site.server.script("m_terse", behaving(site.server))
-    site.new_requests()
-    healed = site.build()
-    assert healed.requests == {"m_terse": SUMS + CAPITALS}
-    assert healed.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}, *WITH_DRIFT]
-
-
-# --- selections -------------------------------------------------------------------------------------------------------
-
-
-def test_only_the_selection_is_built(site: Site) -> None:
-    site.catalog.edit("workers.yaml", "Be brief.", LOUD)
-    site.catalog.edit("workers.yaml", "max_tokens: 32", "max_tokens: 33")
-    built = site.build("tag:worker=terse")
-    assert built.requests == {"m_terse": SUMS + CAPITALS}
-    assert built.waves == [cell_names("answers", ["terse"]), {"solves/terse/capitals"}]
-    assert built.result.complete
-
-
-def test_a_selection_can_bring_what_it_needs(empty_site: Site) -> None:
-    built = empty_site.build('+(tag:worker=terse and tag:benchmark=capitals and key:"solves/*")')
-    assert built.requests == {"m_terse": CAPITALS}
-    assert built.waves == [
-        {"benchmarks/capitals/tasks", "benchmarks/capitals/gold", "answers/terse/capitals", "solves/terse/capitals"}
-    ]
-    assert built.result.complete
-
-
-def test_a_selection_whose_upstream_was_never_built_waits(empty_site: Site) -> None:
-    built = empty_site.build("tag:worker=terse")
-    assert built.waves == []
-    assert built.requests == {}
-    assert names(built.result.waiting) == cell_names("answers", ["terse"]) | cell_names("solves", ["terse"])
-
-
-@pytest.mark.parametrize(
-    ("selection", "said"),
-    [
-        ('key:"answers', "cannot read the selection 'key:\"answers'"),
-        ("worker=terse", "cannot read the selection 'worker=terse'"),
-        ("tag:worker=nobody", "holds no asset; `trinity-assets build --dry-run` shows those to build"),
-    ],
-)
-def test_a_bad_selection_is_refused(site: Site, selection: str, said: str) -> None:
-    with pytest.raises(SelectionError, match=said):
-        select(site.definitions(), selection)
-
-
-# --- artifacts --------------------------------------------------------------------------------------------------------
-
-
-def test_a_damaged_artifact_fails_the_step_that_reads_it_with_what_to_do(site: Site) -> None:
-    sha256 = site.sha256("answers/long/capitals")
-    damaged = Path(site.store.path(sha256))
-    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
-    site.catalog.edit("benchmarks.yaml", "refused: unsolved", "refused: missing")
-    built = site.build()
-    assert built.waves == [cell_names("solves", benchmarks=["capitals"]), {DRIFT}]
-    assert built.built == {"solves/direct/capitals", "solves/terse/capitals", DRIFT}
-    assert names(built.result.failed) == {"solves/long/capitals"}
-    assert names(built.result.waiting) == set()
-    message = built.messages["solves/long/capitals"]
-    assert message.startswith(f"artifact {damaged} is damaged: its bytes hash to ")
-    assert "build the asset that made it again (`trinity-assets build --rebuild`)" in message
-
-
-def test_the_manifest_names_the_artifacts_that_the_checkpoint_was_made_from(site: Site) -> None:
-    data = load_checkpoint(checkpoint_path(site)).manifest.data
-    assert data.table == site.sha256(TABLE)
-    for benchmark in TASKS:
-        assert data.tasks[benchmark] == site.sha256(f"benchmarks/{benchmark}/tasks")
-        assert data.gold[benchmark] == site.sha256(f"benchmarks/{benchmark}/gold")
-        assert data.features[benchmark] == site.sha256(f"features/tiny/{benchmark}")
-        for worker in WORKERS:
-            cell = f"{worker}/{benchmark}"
-            assert data.answers[cell] == site.sha256(f"answers/{cell}")
-            assert data.solves[cell] == site.sha256(f"solves/{cell}")
-    assert len(data.answers) == len(data.solves) == 6
-    assert set(data.tasks) == set(data.gold) == set(data.features) == set(TASKS)
-
-
-def test_a_benchmarks_page_says_where_its_tasks_come_from(site: Site) -> None:
-    names_of_facts = ("source", "source_rows", "limit", "seed", "inputs")
-    with site.instance() as instance:
-        found = {
-            benchmark: [
-                recorded_metadata(instance, dg.AssetKey(["benchmarks", benchmark, "tasks"]), name)
-                for name in names_of_facts
-            ]
-            for benchmark in ("sums", "capitals")
-        }
-    assert found == {
-        "sums": ["file sums.jsonl", str(ALL_SUMS), str(SUMS), None, None],
-        "capitals": ["file capitals.jsonl", str(CAPITALS), None, None, None],
-    }
-
-
-@pytest.mark.parametrize(
-    ("payload", "shown"),
-    [
-        ({"answer": "4"}, "4"),
-        (
-            {"answer": "She has " + "many " * 40 + "of them.\n#### 42"},
-            "She has" + " many" * 7 + " ..." + " many" * 5 + " of them. #### 42",
-        ),
-        ({"answer": ["Paris", "paris"]}, '["Paris","paris"]'),
-        (
-            {"test": "def check(f):\n    assert f(1) == 2\n    assert f(2) == 3\n", "entry_point": "f"},
-            "assert f(1) == 2",
-        ),
-        ({"tests": ["assert g(1) == 1", "assert g(2)"], "imports": []}, "assert g(1) == 1"),
-        ({"dataset": "maze", "entry": {"answer": "3"}}, '{"answer":"3"}'),
-    ],
-)
-def test_gold_is_shown_as_a_person_looks_for_it(payload: dict[str, object], shown: str) -> None:
-    assert shown_gold(payload) == shown

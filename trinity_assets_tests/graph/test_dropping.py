@@ -12,19 +12,8 @@ from trinity_assets.defs.dropping import dropped_workers
 from trinity_assets.defs.lineage import recorded_metadata
 from trinity_assets.routing.evaluation import read_evaluation
 from trinity_assets.store.tables import read_table
-from trinity_assets_tests.graph.small_catalog import (
-    ALL_ASSETS,
-    CAPITALS,
-    CONTAMINATION,
-    DRIFT,
-    ROUTER,
-    SUMS,
-    TASKS,
-    Site,
-    behaving,
-    cell_names,
-    names,
-)
+from trinity_assets_tests.graph.scripted_models import CAPITALS, SUMS, TASKS, behaving
+from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, CONTAMINATION, DRIFT, ROUTER, Site, cell_names, names
 from trinity_assets_tests.scripted_server import Behaviour, Received, Reply, status
 
 TABLE, HEAD, EVALUATION, CHECKPOINT = ROUTER

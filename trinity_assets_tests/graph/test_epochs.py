@@ -16,19 +16,8 @@ from trinity_assets.errors import SelectionError
 from trinity_assets.store.tables import read_table
 from trinity_assets.workers import collection
 from trinity_assets.workers.retrying import RetryPolicy
-from trinity_assets_tests.graph.small_catalog import (
-    CAPITALS,
-    DRIFT,
-    ROUTER,
-    SUMS,
-    TASKS,
-    Site,
-    Task,
-    behaving,
-    cell_names,
-    names,
-    solved,
-)
+from trinity_assets_tests.graph.scripted_models import CAPITALS, SUMS, TASKS, Task, behaving, solved
+from trinity_assets_tests.graph.small_catalog import DRIFT, ROUTER, Site, cell_names, names
 from trinity_assets_tests.scripted_server import Behaviour, answer, status
 from trinity_assets_tests.workers.test_ledger import rows
 

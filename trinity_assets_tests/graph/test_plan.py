@@ -10,7 +10,8 @@ import pytest
 
 from trinity_assets import cli
 from trinity_assets.defs import present_snapshots
-from trinity_assets_tests.graph.small_catalog import TASKS, Site
+from trinity_assets_tests.graph.scripted_models import TASKS
+from trinity_assets_tests.graph.small_catalog import Site
 
 Run = Callable[..., tuple[int, str]]
 

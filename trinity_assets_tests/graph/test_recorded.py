@@ -20,16 +20,8 @@ from trinity_assets.defs.lineage import newest_materialization, recorded_metadat
 from trinity_assets.errors import RecordedError
 from trinity_assets.files import file_sha256
 from trinity_assets.store.tables import read_table
-from trinity_assets_tests.graph.small_catalog import (
-    ALL_ASSETS,
-    ROUTER,
-    SUMS,
-    TASKS,
-    Site,
-    built_site,
-    cell_names,
-    solved,
-)
+from trinity_assets_tests.graph.scripted_models import SUMS, TASKS, solved
+from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, ROUTER, Site, built_site, cell_names
 
 WIDE, LONG = "scores.csv", "capitals_log.jsonl"
 MODEL = "m_terse"

@@ -12,7 +12,8 @@ from trinity_assets.catalog.loading import load_catalog
 from trinity_assets.defs.drift import NO_DRIFT
 from trinity_assets.defs.runs import NEW_EPOCH_TAG
 from trinity_assets.errors import CatalogError
-from trinity_assets_tests.graph.small_catalog import CAPITALS, DRIFT, SUMS, WORKERS, Site, cell_names, names
+from trinity_assets_tests.graph.scripted_models import CAPITALS, SUMS, WORKERS
+from trinity_assets_tests.graph.small_catalog import DRIFT, Site, cell_names, names
 from trinity_assets_tests.workers.test_ledger import rows
 
 TICK = datetime(2026, 11, 2, 5, 30, tzinfo=UTC)

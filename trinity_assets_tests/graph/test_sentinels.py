@@ -10,17 +10,8 @@ from trinity_assets.defs.drift import NO_DRIFT
 from trinity_assets.store.tables import read_table
 from trinity_assets.workers import collection
 from trinity_assets.workers.retrying import RetryPolicy
-from trinity_assets_tests.graph.small_catalog import (
-    ALL_ASSETS,
-    CAPITALS,
-    DRIFT,
-    SUMS,
-    WORKERS,
-    Site,
-    behaving,
-    cell_names,
-    names,
-)
+from trinity_assets_tests.graph.scripted_models import CAPITALS, SUMS, WORKERS, behaving
+from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, DRIFT, Site, cell_names, names
 from trinity_assets_tests.graph.test_epochs import check, drift_rows, metadata, otherwise, solved_sums
 from trinity_assets_tests.scripted_server import status
 from trinity_assets_tests.workers.test_ledger import rows

@@ -17,7 +17,8 @@ from dagster_graphql.cli import execute_query
 from trinity_assets.defs.staleness import asset_states
 from trinity_assets.workers import collection
 from trinity_assets.workers.retrying import RetryPolicy
-from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, DRIFT, LOUD, TASKS, WORKERS, Site, behaving, cell_names
+from trinity_assets_tests.graph.scripted_models import LOUD, TASKS, WORKERS, behaving
+from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, DRIFT, Site, cell_names
 from trinity_assets_tests.scripted_server import status
 
 QUERY = "{ assetNodes { assetKey { path } staleStatus } }"
