@@ -166,6 +166,7 @@ class _Asking:
         self._concurrency = min(pace.concurrency, total)
         self._queue = PermitQueue(permits, self._probe, self._end)
         self._probing = self._probe_request()
+        self._probe_wish = self._wish(self._probing, PROBE)
         self._progress = Progress(logger, cell.label, total, "answers")
         self._stop = asyncio.Event()
         self._first_call = asyncio.Event()
@@ -238,7 +239,7 @@ class _Asking:
         while True:
             attempt += 1
             wish = self._wish(request, attempt)
-            permit = await self._queue.permit(wish, self._wish(self._probing, PROBE))
+            permit = await self._queue.permit(wish, self._probe_wish)
             if self._stop.is_set() or not self._questions.holds(request):
                 await self._queue.give_back(permit)
                 raise AskingEndedError if self._stop.is_set() else _ClaimLostError
@@ -252,7 +253,7 @@ class _Asking:
 
     async def _probe(self, permit: str) -> None:
         """See whether the provider answers at all; what it says is kept as a call, and is nobody's answer."""
-        outcome = await self._call(self._probing, self._wish(self._probing, PROBE), permit)
+        outcome = await self._call(self._probing, self._probe_wish, permit)
         found = outcome.reason if outcome.status is Status.FAILED_TRANSIENT else "it answers"
         logger.info("%s: probed %s: %s", self._cell.label, self._pace.provider, found)
         # A parameter that it refuses with so few tokens is the probe's alone; whoever refuses is there.

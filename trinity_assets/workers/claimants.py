@@ -6,6 +6,7 @@ import functools
 import os
 import socket
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -38,7 +39,12 @@ class Claimant:
             return cls(name, host, pid, psutil.Process().create_time(), None)
         return cls(name, host, pid, seen[1], _place())
 
-    def sees_dead(self, row: sa.RowMapping) -> bool:
+    def dead_among(self, rows: Iterable[sa.RowMapping]) -> frozenset[str]:
+        """The claimants of ``rows`` whose process is known to be gone; each is looked at once, whatever rows it has."""
+        others = {row["claimant"]: row for row in rows if row["claimant"] != self.claimant}
+        return frozenset(name for name, row in others.items() if self._sees_dead(row))
+
+    def _sees_dead(self, row: sa.RowMapping) -> bool:
         """True when the process that ``row`` (place, pid, process_started) names is known to be gone.
 
         Only where its process id means the same as this claimant's; elsewhere its lease has to expire.

@@ -118,7 +118,7 @@ class Claims:
             CLAIMS.c.claimant != self.claimant.claimant,
         )
         rows = connection.execute(query).mappings().all()
-        gone = frozenset(row["claimant"] for row in rows if self.claimant.sees_dead(row))
+        gone = self.claimant.dead_among(rows)
         return {
             row["request_digest"]: f"process {row['pid']} on {row['host']}"
             for row in rows

@@ -64,11 +64,9 @@ class Call:
     @classmethod
     def of(cls, wish: Wish, outcome: Outcome) -> Self:
         """The call that was wished for, as it came out now."""
-        asked = {name: value for name, value in vars(wish).items() if name != "tokens"}
-        elsewhere = ("text", "retry_after_s")
-        return cls(
-            **asked, at=time.time(), **{name: value for name, value in vars(outcome).items() if name not in elsewhere}
-        )
+        asked = {name: value for name, value in vars(wish).items() if name in CALLS.c}
+        came_out = {name: value for name, value in vars(outcome).items() if name in CALLS.c}
+        return cls(**asked, at=time.time(), **came_out)
 
     def row(self) -> dict[str, Any]:
         """The row of ``calls``."""

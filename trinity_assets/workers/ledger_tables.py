@@ -34,17 +34,24 @@ class Words(sa.types.TypeDecorator[str]):
         return value
 
 
-def _asked() -> list[sa.Column[Any]]:
-    """The columns of both tables that say who was asked what, and what came back."""
+def _question() -> list[sa.Column[Any]]:
+    """The columns that say who is asked what."""
     return [
-        sa.Column("run", Words, nullable=False),
-        sa.Column("at", sa.Float, nullable=False),
         sa.Column("provider", Words, nullable=False),
         sa.Column("worker", Words, nullable=False),
         sa.Column("benchmark", Words, nullable=False),
         sa.Column("task_id", Words, nullable=False),
         sa.Column("sample", sa.Integer, nullable=False),
         sa.Column("epoch", sa.Integer, nullable=False),
+    ]
+
+
+def _asked() -> list[sa.Column[Any]]:
+    """The columns of both tables that say who was asked what, and what came back."""
+    return [
+        sa.Column("run", Words, nullable=False),
+        sa.Column("at", sa.Float, nullable=False),
+        *_question(),
         sa.Column("status", Words, nullable=False),
         sa.Column("finish_reason", Words),
         sa.Column("model_returned", Words),
@@ -113,12 +120,7 @@ PERMITS = sa.Table(
     sa.Column("request_digest", sa.String(64), nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("run", Words, nullable=False),
-    sa.Column("provider", Words, nullable=False),
-    sa.Column("worker", Words, nullable=False),
-    sa.Column("benchmark", Words, nullable=False),
-    sa.Column("task_id", Words, nullable=False),
-    sa.Column("sample", sa.Integer, nullable=False),
-    sa.Column("epoch", sa.Integer, nullable=False),
+    *_question(),
 )
 """Calls under way, and where tokens per minute are limited those of the last minute: what all processes count.
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -68,7 +68,7 @@ _END = (
 
 @dataclass(frozen=True)
 class Wish:
-    """A call that somebody wants to make: the row that it would become, and what it takes at most."""
+    """A call that somebody wants to make: the row of ``calls`` that it would become, and ``tokens``, at most."""
 
     request_digest: str
     attempt: int
@@ -79,8 +79,8 @@ class Wish:
     task_id: str
     sample: int
     epoch: int
-    tokens: int
     reserved_usd: float | None
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,11 @@ class Permits:
             minutes = self._last_minutes(connection, now)
             standings = [account.standing(connection) for account in self._accounts]
             given: list[dict[str, Any]] = []
-            held = Decision()
+            held: Decision | None = None
             for wish in [probe] if probing else wishes:
                 wait_s = self._wait_s(wish, provider, worker, under_way, minutes, now)
-                held = Decision(wait_s=wait_s) if wait_s > 0 else _over_budget(standings, wish) or Decision()
-                if held != Decision():
+                held = Decision(wait_s=wait_s) if wait_s > 0 else _over_budget(standings, wish)
+                if held is not None:
                     break
                 given.append(self._row(wish, now))
                 worker.level = pace.level(worker, self._own(under_way), now)
@@ -161,7 +161,7 @@ class Permits:
                 minutes = [one.with_one_more(wish.tokens, now) for one in minutes]
                 standings = [one.with_one_more(wish.reserved_usd or 0.0) for one in standings]
             if not given:
-                return held
+                return held or Decision()
             connection.execute(sa.insert(PERMITS), given)
             keep_scopes(self._database, connection, scopes.values(), now)
         names = tuple(str(row["permit"]) for row in given)
@@ -182,17 +182,17 @@ class Permits:
         Those of every provider: nobody may ever ask the others again, and they would hold budgets up for good.
         """
         rows = connection.execute(_OPEN).mappings().all()
-        dead = {row["permit"]: row for row in rows if self._is_dead(row, now)}
+        gone = self._claimant.dead_among(rows)
+        dead = {row["permit"]: row for row in rows if row["claimant"] in gone or self._is_forgotten(row, now)}
         if dead:
             connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead.values()])
             connection.execute(_DELETE, {"names": list(dead)})
         here = [row for row in rows if row["provider_scope"] == self._pace.provider]
         return [row for row in here if row["permit"] not in dead]
 
-    def _is_dead(self, row: sa.RowMapping, now: float) -> bool:
-        if row["claimant"] == self._claimant.claimant:
-            return False
-        return bool(row["expires_at"] <= now) or self._claimant.sees_dead(row)
+    def _is_forgotten(self, row: sa.RowMapping, now: float) -> bool:
+        """Whether another's call has lasted longer than any call can."""
+        return bool(row["claimant"] != self._claimant.claimant and row["expires_at"] <= now)
 
     def _last_minutes(self, connection: sa.Connection, now: float) -> list[LastMinute]:
         """What the calls of the last minute used, where the provider's or the worker's tokens are limited."""
@@ -349,8 +349,8 @@ def _over_budget(standings: Sequence[Standing], wish: Wish) -> Decision | None:
 
 def _killed(permit: sa.RowMapping, now: float) -> dict[str, Any]:
     """The row of ``calls`` for a call of which nobody knows how it came out."""
-    same = ("request_digest", "attempt", "run", "provider", "worker", "benchmark", "task_id", "sample", "epoch")
-    return {name: permit[name] for name in (*same, "reserved_usd")} | {
+    wished = {field.name: permit[field.name] for field in fields(Wish) if field.name in CALLS.c}
+    return wished | {
         "at": now,
         "status": str(Status.FAILED_TRANSIENT),
         "error_class": KILLED,

@@ -51,7 +51,7 @@ def pace(
 
 
 def wish(*, attempt: int = 1, tokens: int = 10, usd: float | None = None, worker: str = "w", run: str = "r") -> Wish:
-    return Wish("d" * 64, attempt, run, "p", worker, "b", "t", 0, 1, tokens, usd)
+    return Wish("d" * 64, attempt, run, "p", worker, "b", "t", 0, 1, reserved_usd=usd, tokens=tokens)
 
 
 def permit_of(answer: Decision) -> str:
