@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from trinity_assets.errors import MissingKeyError
 from trinity_assets_tests.graph import small_catalog
 from trinity_assets_tests.graph.scripted_models import CAPITALS
 from trinity_assets_tests.graph.small_catalog import Site, cell_names
+
+COMMAND = [str(Path(sys.executable).parent / "trinity-assets")]
+"""In a process of its own, where steps are forked from one that is started in this test's environment."""
 
 
 @pytest.fixture
@@ -45,15 +50,62 @@ def test_a_provider_without_its_key_is_named_before_anything_is_asked(
 
 
 def test_one_cell_is_asked_again_and_compared(site: Site) -> None:
-    arguments = ["rebaseline", 'key:"answers/terse/capitals"', "--name", "this week"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
+    arguments = [*COMMAND, "rebaseline", 'key:"answers/terse/capitals"', "--name", "this week"]
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
     assert site.new_requests() == {"m_terse": CAPITALS}
-    lines = result.output.splitlines()
-    assert "If this is interrupted, go on with: trinity-assets rebaseline --name 'this week' " in result.output
+    lines = done.stdout.splitlines()
+    assert "If this is interrupted, go on with: trinity-assets rebaseline --name 'this week' " in done.stdout
     assert lines[-2:] == [
         "2 assets built, 0 failed, 0 waiting for those.",
         "What changed is on the page of workers/drift.",
     ]
-    again = CliRunner().invoke(app, arguments)
-    assert (again.exit_code, site.new_requests()) == (0, {}), again.output
+    again = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert (again.returncode, site.new_requests()) == (0, {}), again.stdout
+
+
+EDITED = "the catalog was edited while this was built, and has it no longer"
+
+DURING_THE_RUN = """
+from trinity_assets.defs import console
+
+class Editing(console.StepFormatter):
+    def format(self, record):
+        if "Executing steps using multiprocess executor" in record.getMessage():
+            edit()
+        return super().format(record)
+
+console.StepFormatter = Editing
+"""
+
+BEFORE_THE_RUN = """
+from trinity_assets.defs import pools
+
+pools.apply_pool_limits = lambda *arguments: edit()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "printed"),
+    [
+        (DURING_THE_RUN, f"  failed: answers/terse/capitals: {EDITED}"),
+        (BEFORE_THE_RUN, f"error: answers/terse/capitals: {EDITED}; run the same command again for what it has now"),
+    ],
+    ids=["during the run", "before the run"],
+)
+def test_an_asset_that_the_catalog_has_no_longer_is_named(site: Site, moment: str, printed: str) -> None:
+    """A run reads the catalog, and each of its steps does."""
+    program = f"""
+import os, pathlib, sys
+from trinity_assets import cli
+
+def edit():
+    routers = pathlib.Path(os.environ["TRINITY_CATALOG"]) / "routers.yaml"
+    routers.write_text(routers.read_text().replace("[sums, capitals]", "[sums]"))
+{moment}
+sys.argv = ["trinity-assets", "rebaseline", 'key:"answers/terse/capitals"']
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert (done.returncode, site.new_requests()) == (1, {})
+    assert printed in done.stdout.splitlines(), done.stdout
