@@ -183,6 +183,16 @@ def test_there_is_nothing_to_do_twice(site: Site, run: Run) -> None:
     assert run("build")[:2] == (0, "All 25 assets are up to date.\n")
 
 
+def test_a_catalog_can_be_named(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRINITY_CATALOG", "/nowhere")
+    monkeypatch.chdir(site.catalog.directory.parent)
+    named = "--catalog", site.catalog.directory.name
+    assert run("show", *named)[1].startswith("\nrouter small\n")
+    assert run("build", *named)[:2] == (0, "All 25 assets are up to date.\n")
+    assert os.environ["TRINITY_CATALOG"] == str(site.catalog.directory)  # what the steps will read
+    assert "Asked again, in a new epoch: 6 assets" in run("rebaseline", "--dry-run", *named)[1]
+
+
 def test_what_is_up_to_date_is_built_again_only_when_asked(site: Site, run: Run) -> None:
     selection = 'key:"answers/terse/sums"'
     assert run("build", selection)[:2] == (0, "The asset is up to date.\n")
