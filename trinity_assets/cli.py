@@ -194,6 +194,7 @@ def show(
                 print(f"router {name}: not built yet; run `trinity-assets build`")
                 continue
             print(f"\nrouter {name}\n\n{text_report(read_evaluation(store, evaluation).evaluation)}")
+            print(f"published:  {recorded_metadata(instance, keys.checkpoint(name), 'policy')}")
             print(f"checkpoint: {path}")
             print(f'try it:     trinity-assets route "What is 2 plus 3?" --checkpoint {path}')
 

@@ -28,6 +28,8 @@ def manifest_fields(
 ) -> ManifestFields:
     """What is declared of the head that trainer ``export`` learned for ``workers``, less those that were dropped.
 
+    Where that head did not pass the gate, the policy is the best single worker of train, always.
+
     Raises:
         CheckpointError: the head was trained for other workers, or not by that trainer.
         ArtifactError: an artifact that the head was made from is gone.
@@ -44,14 +46,18 @@ def manifest_fields(
         )
     if export not in heads.weights:
         raise CheckpointError(f"no head was trained by {export}; there are {', '.join(heads.weights)}")
-    record = heads.spec.trainers[export]
+    record, gate = heads.spec.trainers[export], evaluation.gate(export)
     return ManifestFields(
         router=heads.spec.router,
         pool=tuple(_pool_entry(worker) for worker in kept),
         dropped=evaluation.dropped,
         rows=Rows(workers=len(kept)),
         offsets=(0.0,) * len(kept),
-        policy=Policy(kind="head", margin=evaluation.policy(export).difference),
+        policy=(
+            Policy(kind="head", margin=evaluation.policy(export).difference)
+            if gate.passed
+            else Policy(kind="constant", worker=evaluation.reference_worker)
+        ),
         feature_spec=heads.spec.feature_spec,
         trainer=TrainerRecord(
             kind=export,
@@ -60,7 +66,8 @@ def manifest_fields(
             generations=record.chosen.get("generations"),
         ),
         data=_data_record(store, heads.spec.table_sha256),
-        evaluation=evaluation_record(evaluation, export),
+        evaluation=evaluation_record(evaluation, export if gate.passed else None),
+        gate=gate,
         environment=environment(),
     )
 

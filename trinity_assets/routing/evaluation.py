@@ -19,8 +19,10 @@ from pydantic import Field
 from trinity_assets.errors import ArtifactError, TrainingError
 from trinity_assets.routing.baselines import Choices, Side, baselines, pick
 from trinity_assets.routing.completeness import Dropped
+from trinity_assets.routing.crossfit import Learn, TrainTasks, cross_fit
+from trinity_assets.routing.gate import GateResult, judge
 from trinity_assets.routing.objective import route
-from trinity_assets.routing.specs import EVALUATION_VERSION
+from trinity_assets.routing.specs import EVALUATION_VERSION, GateSpec
 from trinity_assets.routing.split import TEST, TRAIN
 from trinity_assets.routing.statistics import Verdict, detectable_difference, paired_bootstrap, verdict
 from trinity_assets.routing.table import priced_costs, score_matrix
@@ -74,7 +76,8 @@ class Evaluation(Spec):
     """How every head did on held-out tasks, beside what it had to beat.
 
     ``dropped`` are the pool's workers that the router was trained without. ``n_missing`` test tasks were left out
-    because a score is unknown. ``reference_worker`` is the single worker that was best on train.
+    because a score is unknown. ``reference_worker`` is the single worker that was best on train. ``gates`` say of each
+    trainer whether its head may be published.
     """
 
     version: int = EVALUATION_VERSION
@@ -88,6 +91,18 @@ class Evaluation(Spec):
     seed: int
     policies: tuple[PolicyResult, ...] = Field(min_length=1)
     benchmarks: tuple[BenchmarkResult, ...]
+    gates: tuple[GateResult, ...] = ()
+
+    def gate(self, trainer: str) -> GateResult:
+        """What the gate decided about the head of ``trainer``.
+
+        Raises:
+            TrainingError: that trainer's heads were not cross-fitted.
+        """
+        for result in self.gates:
+            if result.trainer == trainer:
+                return result
+        raise TrainingError(f"the gate saw no head of {trainer!r}; it saw {[gate.trainer for gate in self.gates]}")
 
     def policy(self, name: str) -> PolicyResult:
         """The result of one policy.
@@ -114,6 +129,8 @@ def evaluate(
     *,
     prices: Mapping[str, Price | None] | None = None,
     dropped: Sequence[Dropped] = (),
+    recipes: Mapping[str, Learn] | None = None,
+    gate: GateSpec | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
@@ -124,6 +141,7 @@ def evaluate(
         workers: the pool, in the order of the heads' rows.
         prices: per worker; one without a price costs what was charged when it was asked.
         dropped: the workers of the pool that ``table`` was made without.
+        recipes: how heads are learnt, by trainer; each is cross-fitted on the train tasks for the ``gate``.
 
     Raises:
         TrainingError: there is nothing to compare on, or a head does not fit the pool and the features.
@@ -134,7 +152,8 @@ def evaluate(
     def side(rows: np.ndarray) -> Side:
         return Side(features[rows], scores[rows], costs[rows], benchmarks[rows])
 
-    train = side(table["split"].to_numpy() == TRAIN)
+    in_train = table["split"].to_numpy() == TRAIN
+    train = side(in_train)
     in_test = table["split"].to_numpy() == TEST
     complete = ~np.isnan(scores).any(axis=1)
     test = side(in_test & complete)
@@ -144,6 +163,11 @@ def evaluate(
             f"the split left {len(train.scores)} tasks to train on and {len(test.scores)} complete ones to test on "
             f"({n_missing} test tasks lack a score); add tasks, settle the missing answers or change the split"
         )
+    tasks = TrainTasks(train.features, train.scores, train.costs, *_folds_and_groups(table[in_train]))
+    gates = [
+        judge(name, tasks, cross_fit(tasks, learn), gate or GateSpec(), resamples=resamples, seed=seed)
+        for name, learn in (recipes or {}).items()
+    ]
     references = baselines(train, test)
     choices = [*_head_choices(heads, test, workers), *references]
     values = np.stack([policy.values(test.scores) for policy in choices], axis=1)
@@ -165,13 +189,14 @@ def evaluate(
         seed=seed,
         policies=results,
         benchmarks=tuple(_per_benchmark(test.benchmarks, [policy.name for policy in choices], values)),
+        gates=tuple(gates),
     )
 
 
 def write_evaluation(store: ArtifactStore, evaluation: Evaluation, inputs: Mapping[str, str]) -> tuple[str, str]:
     """Keep an evaluation with the shas of its ``inputs``; returns its sha256 and its data version, blind to costs."""
     header = {"kind": KIND, "inputs": dict(inputs), "evaluation": evaluation.model_dump(mode="json")}
-    undecisive: dict[str, Any] = {"policies": {"__all__": {"cost_usd"}}}
+    undecisive: dict[str, Any] = {"policies": {"__all__": {"cost_usd"}}, "gates": {"__all__": {"saving"}}}
     if not evaluation.dropped:  # a later field, which changes no version of an evaluation that has no use for it
         undecisive["dropped"] = True
     decisive = evaluation.model_dump(mode="json", exclude=undecisive)
@@ -199,6 +224,11 @@ def read_evaluation(store: ArtifactStore, sha256: str) -> Judged:
         return Judged(Evaluation.model_validate(header["evaluation"]), header["inputs"])
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"artifact {sha256[:12]} is not an evaluation: {error}; materialize it again") from error
+
+
+def _folds_and_groups(train: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """The fold and the number of the near-duplicate group of each task; groups do not span benchmarks."""
+    return train["fold"].to_numpy(), train.groupby(["benchmark", "group"]).ngroup().to_numpy()
 
 
 def _head_choices(heads: Mapping[str, np.ndarray], test: Side, workers: Sequence[str]) -> list[Choices]:

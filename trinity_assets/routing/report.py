@@ -76,14 +76,20 @@ def _share_rows(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
+    gates = [
+        f"The gate {'lets the head of' if gate.passed else 'publishes the best single worker instead of'} "
+        f"{gate.trainer}{' pass' if gate.passed else ''}: {gate.reason}, on {gate.n} train tasks."
+        for gate in evaluation.gates
+    ]
     absent = [f"trained without {worker.name}: {worker.reason}." for worker in evaluation.dropped]
-    return absent + [
+    power = [
         f"{result.name}: {result.verdict}; these {evaluation.n_test} tasks would show a difference of "
         f"{result.detectable * 100:.1f} points with 80% power."
         if result.detectable is not None
         else f"{result.name}: {result.verdict}; it solves the same tasks as the best single worker."
         for result in evaluation.heads
     ]
+    return absent + power + gates
 
 
 def points(difference: float) -> str:
