@@ -25,13 +25,14 @@ def headroom_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
 
 def headroom_checked(key: dg.AssetKey, found: "Headroom") -> dg.AssetCheckResult:
     """The check of the table ``key``, of whose train tasks ``found`` was found."""
-    nothing = found.nothing_to_route
+    from trinity_assets.routing.headroom_report import headroom_verdict
+
     return dg.AssetCheckResult(
         asset_key=key,
         check_name=WORTH_ROUTING,
-        passed=nothing is None,
+        passed=found.nothing_to_route is None,
         severity=dg.AssetCheckSeverity.WARN,
-        description=f"nothing to route: {nothing}" if nothing else "something to route",
+        description=": ".join(headroom_verdict(found)),
     )
 
 

@@ -39,7 +39,7 @@ class Admission(Spec):
         honest = [self.lookup, self.single, *([self.cross_fitted] if self.cross_fitted else [])]
         if any(gain.low > 0 for gain in honest):
             return "yes"
-        return "no" if (self.cross_fitted or self.oracle).high < LEAST_GAIN else "unclear"
+        return "no" if self.oracle.high < LEAST_GAIN else "unclear"
 
 
 def admission(

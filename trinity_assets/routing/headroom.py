@@ -56,10 +56,11 @@ class Headroom(Spec):
 
     ``scores`` are means over each worker's own known tasks. What is None could not be had from these tasks: everything
     where none is complete, ``cross_fitted`` with one sample per task, ``lookup`` and ``category_lookup`` with one fold
-    or with one benchmark, or no categories in them. ``oracle`` is inflated by noise; ``cross_fitted`` is not, and is
-    about ``n_cross_fitted`` tasks. ``no_signal`` is the share of tasks on which no choice matters. ``detectable`` is
-    what the ``n_test`` complete held-out tasks show with 80% power of a router that differs from the best single worker
-    by ``spread`` in the mean square, as the second best worker does; ``oracle_detectable`` that of a perfect one.
+    or with one benchmark, or no categories in them. A perfect router gains at most ``oracle``, which noise inflates,
+    and at least ``cross_fitted``, which is about ``n_cross_fitted`` tasks. ``no_signal`` is the share of tasks on which
+    no choice matters. ``detectable`` is what the ``n_test`` complete held-out tasks show with 80% power of a router
+    that differs from the best single worker by ``spread`` in the mean square, as the second best worker does;
+    ``oracle_detectable`` that of a perfect one.
     ``nothing_to_route`` says why, where it is so.
     """
 
@@ -83,6 +84,11 @@ class Headroom(Spec):
     detectable: float | None = None
     oracle_detectable: float | None = None
     nothing_to_route: str | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether a gain that noise does not inflate is above zero."""
+        return any(gain.low > 0 for gain in (self.lookup, self.category_lookup, self.cross_fitted) if gain)
 
 
 @dataclass(frozen=True)
@@ -198,29 +204,27 @@ def headroom(
         spread=spread,
         detectable=detectable(spread, n_test) if n_test else None,
         oracle_detectable=oracle_detectable,
-        nothing_to_route=_nothing_to_route(
-            complete.scores, workers[best], cross_fitted or gain, gain.value, oracle_detectable, n_test
-        ),
+        nothing_to_route=_nothing_to_route(complete.scores, workers[best], gain, oracle_detectable, n_test),
     )
 
 
 def _nothing_to_route(
-    scores: np.ndarray, best: str, advantage: Estimate, gain: float, oracle_detectable: float | None, n_test: int
+    scores: np.ndarray, best: str, gain: Estimate, oracle_detectable: float | None, n_test: int
 ) -> str | None:
-    """``advantage`` is a perfect router's over the worker ``best``, without noise if that can be had; ``gain`` with."""
+    """By the plain oracle's ``gain`` over the worker ``best``: noise only adds to it, so no router gains more."""
     if (np.ptp(scores, axis=1) == 0).all():
         return f"all workers score the same on each of {counted(len(scores), 'train task')}"
-    if advantage.high < LEAST_GAIN:
+    if gain.high < LEAST_GAIN:
         return (
-            f"{best} dominates: a perfect router gains {100 * advantage.value:.1f} points over it, at most "
-            f"{100 * advantage.high:.1f} (95% interval)"
+            f"{best} dominates: a perfect router gains {100 * gain.value:.1f} points over it, or "
+            f"{100 * gain.high:.1f} at the upper end of the 95% interval"
         )
     if oracle_detectable is None:
         return "too few tasks: none that is held out has all workers' scores"
-    if gain < oracle_detectable:
+    if gain.value < oracle_detectable:
         return (
-            f"too few tasks: even a perfect router gains {100 * gain:.1f} points over {best} and {n_test} held-out "
-            f"tasks show no less than {100 * oracle_detectable:.1f}"
+            f"too few tasks: even a perfect router gains {100 * gain.value:.1f} points over {best} and "
+            f"{n_test} held-out tasks show no less than {100 * oracle_detectable:.1f}"
         )
     return None
 

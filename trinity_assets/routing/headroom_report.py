@@ -20,13 +20,21 @@ def headroom_markdown(found: Headroom) -> str:
     return "".join(f"- {line}\n" for line in headroom_lines(found))
 
 
+def headroom_verdict(found: Headroom) -> tuple[str, str]:
+    """Whether there is something to route, and why that is said."""
+    if found.nothing_to_route:
+        return "nothing to route", found.nothing_to_route
+    if found.shown:
+        return "something to route", "choosing between the workers gains more than chance"
+    return "perhaps something to route", "what the best score of each task promises may be noise"
+
+
 def headroom_lines(found: Headroom) -> list[str]:
     """What was found, a sentence or two a line; the verdict first."""
+    verdict, reason = headroom_verdict(found)
     left_out = found.n_train - found.n_complete
     lines = [
-        f"**Nothing to route**: {found.nothing_to_route}."
-        if found.nothing_to_route
-        else "**Something to route**: the held-out tasks could show a perfect router's gain.",
+        f"**{verdict[0].upper()}{verdict[1:]}**: {reason}.",
         f"Looked at {counted(found.n_train, 'train task')}"
         + (f", without {left_out} that lack a worker's score" if left_out else "")
         + ": "
@@ -63,11 +71,11 @@ def _gains(found: Headroom) -> list[str]:
     if found.category_lookup:
         lines.append(f"The best worker per category gains {_gain(found.category_lookup)}, cross-fitted over tasks.")
     if found.cross_fitted:
-        about = f"cross-fitted over the samples of {counted(found.n_cross_fitted, 'task')}"
-        lines.append(f"A perfect router gains {_gain(found.cross_fitted)}, {about}.")
+        about = f"half of the samples of {counted(found.n_cross_fitted, 'task')} and scored on the other half"
+        lines.append(f"A perfect router gains at least {_gain(found.cross_fitted)}, chosen by {about}.")
     if found.oracle:
         kept = "" if found.cross_fitted else ", which one sample per task cannot take out"
-        lines.append(f"The best score of each task is {_gain(found.oracle)} above it, inflated by noise{kept}.")
+        lines.append(f"A perfect router gains at most {_gain(found.oracle)}, inflated by noise{kept}.")
     return [*lines, f"On {_percent(found.no_signal)} of the tasks no choice matters: all workers score the same."]
 
 
