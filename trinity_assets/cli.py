@@ -180,8 +180,8 @@ def show(
     from trinity_assets.defs.instance import open_instance
     from trinity_assets.defs.lineage import artifact_sha256, recorded_metadata
     from trinity_assets.home import store_url, trinity_home
-    from trinity_assets.routing.evaluation import read_evaluation
     from trinity_assets.routing.report import text_report
+    from trinity_assets.routing.results import read_evaluation
     from trinity_assets.store.artifacts import ArtifactStore
 
     names = _chosen_routers(load_catalog(catalog or catalog_directory()), router)

@@ -16,8 +16,8 @@ from trinity_assets.checkpoints.manifest import (
 )
 from trinity_assets.errors import CheckpointError
 from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
-from trinity_assets.routing.evaluation import Evaluation
 from trinity_assets.routing.head import Heads
+from trinity_assets.routing.results import Evaluation
 from trinity_assets.routing.table import ROUTER_TABLE
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table

@@ -11,8 +11,8 @@ from pydantic import AwareDatetime, Field, model_validator
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.checkpoints.versions import MANIFEST_FORMAT, MANIFEST_VERSION
 from trinity_assets.routing.completeness import Dropped
-from trinity_assets.routing.evaluation import REFERENCE, Evaluation
 from trinity_assets.routing.gate import GateResult
+from trinity_assets.routing.results import REFERENCE, Evaluation
 from trinity_assets.routing.statistics import Verdict
 from trinity_assets.spec import Sha256, Slug, Spec, digest
 

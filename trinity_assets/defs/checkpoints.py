@@ -57,8 +57,8 @@ def _checkpoint(router: Router) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult:
         from trinity_assets.checkpoints.directory import load_checkpoint, write_checkpoint
         from trinity_assets.checkpoints.export import manifest_fields
-        from trinity_assets.routing.evaluation import read_evaluation
         from trinity_assets.routing.head import read_heads
+        from trinity_assets.routing.results import read_evaluation
 
         upstream = Upstream(context)
         with step():

@@ -24,6 +24,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
     identity = {
         "evaluation": EVALUATION_VERSION,
         "trainers": router.training.head_identity(),
+        "training_seeds": router.training.training_seeds,
         "gate": router.training.gate.model_dump(mode="json"),
         "prices": {worker.name: worker.price.model_dump() if worker.price else None for worker in router.workers},
     }
@@ -43,12 +44,13 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         tags=router_tags(router),
     )
     def evaluation(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
-        from trinity_assets.routing.crossfit import learner
-        from trinity_assets.routing.evaluation import evaluate, write_evaluation
+        from trinity_assets.routing.crossfit import learners
+        from trinity_assets.routing.evaluation import evaluate
         from trinity_assets.routing.head import read_heads
         from trinity_assets.routing.inputs import read_router_data
         from trinity_assets.routing.plots import comparison_plot, convergence_plot, shares_plot, solve_rates_plot
         from trinity_assets.routing.report import markdown_report
+        from trinity_assets.routing.results import write_evaluation
 
         upstream = Upstream(context)
         with step():
@@ -66,7 +68,10 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
                 workers,
                 prices=prices,
                 dropped=data.dropped,
-                recipes={name: learner(name, settings) for name, settings in router.training.trainers.items()},
+                recipes={
+                    name: learners(name, settings, router.training.training_seeds)
+                    for name, settings in router.training.trainers.items()
+                },
                 gate=router.training.gate,
             )
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)

@@ -58,6 +58,14 @@ def learner(trainer: str, settings: Spec) -> Learn:
     return lambda objective: train(objective, settings).weights
 
 
+def learners(trainer: str, settings: Spec, seeds: int) -> list[Learn]:
+    """The same with ``seeds`` training seeds, that of ``settings`` first; one for a trainer that draws nothing."""
+    if "seed" not in type(settings).model_fields:
+        return [learner(trainer, settings)]
+    first: int = getattr(settings, "seed")  # noqa: B009 - a field that only some settings have
+    return [learner(trainer, settings.model_copy(update={"seed": first + number})) for number in range(seeds)]
+
+
 def cross_fit(tasks: TrainTasks, learn: Learn) -> CrossFit:
     """Leave out fold after fold. Where nothing can be learnt from the others, the reference is chosen.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from trinity_assets.routing.crossfit import CrossFit, TrainTasks
 from trinity_assets.routing.specs import GateSpec
-from trinity_assets.routing.statistics import paired_bootstrap
+from trinity_assets.routing.statistics import discordant, paired_bootstrap, verdict
 from trinity_assets.spec import Spec
 
 
@@ -26,7 +26,7 @@ class GateResult(Spec):
         accuracy: of the heads on them.
         reference_accuracy: of the best single workers on them.
         difference: accuracy of the heads above the best single workers', with its 95% interval from ``low`` to
-            ``high``.
+            ``high``; ``p`` is McNemar's exact one of the discordant tasks.
         saving: the share of the best single workers' cost that the heads save; None where a price is unknown or
             everything is free.
     """
@@ -40,6 +40,7 @@ class GateResult(Spec):
     difference: float
     low: float
     high: float
+    p: float
     saving: float | None
 
 
@@ -50,17 +51,19 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
         left = "tasks with every score known" if fit.folds > 1 else "folds to leave out"
         return GateResult(
             trainer=trainer, passed=False, reason=f"the train tasks hold too few {left} to cross-fit on", n=0,
-            accuracy=0.0, reference_accuracy=0.0, difference=0.0, low=0.0, high=0.0, saving=None,
+            accuracy=0.0, reference_accuracy=0.0, difference=0.0, low=0.0, high=0.0, p=1.0, saving=None,
         )  # fmt: skip
     scores, costs = tasks.scores[fit.rows], tasks.costs[fit.rows]
     here = np.arange(n)
     routed, single = scores[here, fit.chosen], scores[here, fit.reference]
     paid, single_paid = costs[here, fit.chosen], costs[here, fit.reference]
     saved = (1 - (gate.saving or 0.0)) * single_paid - paid
-    low, high = paired_bootstrap(np.stack([routed - single, saved], axis=1), resamples, seed)
+    differences = np.stack([routed - single, saved], axis=1)
+    low, high = paired_bootstrap(differences, resamples, seed, tasks.groups[fit.rows])
     known = np.isfinite(paid.sum() + single_paid.sum()) and single_paid.sum() > 0
     saving = float(1 - paid.sum() / single_paid.sum()) if known else None
-    passed, reason = _decide(gate, (float(low[0]), float(high[0])), saving, float(low[1]))
+    p = discordant(routed - single, tasks.groups[fit.rows]).p
+    passed, reason = _decide(gate, (float(low[0]), float(high[0])), p, saving, float(low[1]))
     return GateResult(
         trainer=trainer,
         passed=passed,
@@ -71,20 +74,23 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
         difference=float((routed - single).mean()),
         low=float(low[0]),
         high=float(high[0]),
+        p=p,
         saving=saving,
     )
 
 
 def _decide(
-    gate: GateSpec, interval: tuple[float, float], saving: float | None, saved_beyond: float
+    gate: GateSpec, interval: tuple[float, float], p: float, saving: float | None, saved_beyond: float
 ) -> tuple[bool, str]:
     """``saved_beyond`` is the lower bound of what is saved beyond the saving that is asked for, in USD per task."""
     low, high = interval
     gain = f"its cross-fitted gain over the best single worker is {100 * low:+.1f} to {100 * high:+.1f} points"
-    if low > 0:
+    if verdict(low, high, p) == "win":
         return True, gain
+    if low > 0:
+        gain += f", from too few tasks that tell them apart (p {p:.2f})"
     if gate.saving is None:
-        return False, f"{gain}, which is not above zero"
+        return False, gain if low > 0 else f"{gain}, which is not above zero"
     wanted = f"{gate.saving:.0%} of the cost"
     if saving is None:
         return False, f"{gain}, and what it saves is unknown, so not {wanted}"

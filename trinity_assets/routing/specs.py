@@ -109,14 +109,16 @@ OnIncomplete = Literal["wait", "drop_worker"]
 class RouterTraining(Spec):
     """The part of a router's declaration that this package reads; the catalog adds pool, benchmarks and backbone.
 
-    ``on_incomplete`` says what a router does about a worker with an incomplete cell: wait for it, or be trained without
-    it until the cell is complete.
+    ``training_seeds`` is with how many seeds the evaluation trains each trainer that draws. ``on_incomplete`` says what
+    a router does about a worker with an incomplete cell: wait for it, or be trained without it until the cell is
+    complete.
     """
 
     trainers: Annotated[dict[str, SerializeAsAny[Spec]], WithJsonSchema(_trainers_schema())] = Field(min_length=1)
     export: str
     split: SplitSpec = SplitSpec()
     gate: GateSpec = GateSpec()
+    training_seeds: int = Field(default=3, ge=1)
     on_incomplete: OnIncomplete = "wait"
 
     @field_validator("trainers", mode="before")

@@ -164,7 +164,7 @@ def test_a_manifest_of_before_workers_were_dropped_or_gates_kept_reads_back_and_
 def test_a_manifest_that_publishes_what_the_gate_did_not_is_refused(checkpoint):
     gate = {
         "trainer": "ridge", "passed": False, "reason": "tied", "n": 9, "accuracy": 0.5, "reference_accuracy": 0.5,
-        "difference": 0.0, "low": -0.1, "high": 0.1, "saving": None,
+        "difference": 0.0, "low": -0.1, "high": 0.1, "p": 1.0, "saving": None,
     }  # fmt: skip
     rewrite(checkpoint, gate=gate)
     with pytest.raises(CheckpointError, match="the policy is head though its head did not pass the gate"):

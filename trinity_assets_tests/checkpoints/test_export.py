@@ -56,7 +56,7 @@ def fields(
     drawn = features(120, 4)
     table = table_of(planted_scores(drawn, len(names))[0], names)
     weights = {"ridge": np.zeros((len(names), 4), np.float32)}
-    evaluation = evaluate(table, drawn, weights, names, dropped=dropped, recipes={"ridge": learn}, resamples=200)
+    evaluation = evaluate(table, drawn, weights, names, dropped=dropped, recipes={"ridge": [learn]}, resamples=200)
     spec = HeadSpec(
         router="starter",
         workers=tuple(HeadRow(name=one.name, digest=one.digest) for one in trained),

@@ -91,6 +91,14 @@ class TestGate:
         assert 0.5 < result.low < result.difference < result.high < 0.8
         assert result.saving == pytest.approx(1 - (1 + 2 + 3) / 9)
 
+    def test_a_handful_of_tasks_that_tell_them_apart_does_not_pass(self):
+        scores = np.zeros((60, 3))
+        scores[:5, 0] = 1
+        tasks = tasks_of(scores)
+        result = judged(tasks, self.fit(tasks, np.zeros(60, dtype=int)))
+        assert result.low > 0 and result.p == pytest.approx(2 * 0.5**5)
+        assert not result.passed and result.reason.endswith("from too few tasks that tell them apart (p 0.06)")
+
     def test_the_reference_itself_does_not_pass(self):
         tasks = tasks_of(np.eye(3)[np.arange(90) % 3])
         result = judged(tasks, self.fit(tasks, np.full(90, 2)))
@@ -133,7 +141,7 @@ class TestInAnEvaluation:
         scores, _ = planted_scores(drawn, 3, noise=0.1)
         dominated = scores.copy()
         dominated[:, 1] = 1.0
-        recipes = {"ridge": RIDGE, "sep_cma_es": learner("sep_cma_es", SepCMAESSettings(generations=20))}
+        recipes = {"ridge": [RIDGE], "sep_cma_es": [learner("sep_cma_es", SepCMAESSettings(generations=20))]}
         found = {}
         for name, one in (("complementary", scores), ("dominated", dominated)):
             evaluation = evaluate(table_of(one, WORKERS), drawn, {}, WORKERS, recipes=recipes, resamples=500)
@@ -146,10 +154,10 @@ class TestInAnEvaluation:
     def test_the_held_out_tasks_take_no_part(self):
         drawn = features(500, 8)
         table = table_of(planted_scores(drawn, 3, noise=0.1)[0], WORKERS)
-        before = evaluate(table, drawn, {}, WORKERS, recipes={"ridge": RIDGE}, resamples=100).gate("ridge")
+        before = evaluate(table, drawn, {}, WORKERS, recipes={"ridge": [RIDGE]}, resamples=100).gate("ridge")
         held_out = table.index[table["split"] == "test"]
         table.loc[held_out, [f"score__{worker}" for worker in WORKERS]] = 0.5
-        assert evaluate(table, drawn, {}, WORKERS, recipes={"ridge": RIDGE}, resamples=100).gate("ridge") == before
+        assert evaluate(table, drawn, {}, WORKERS, recipes={"ridge": [RIDGE]}, resamples=100).gate("ridge") == before
 
     def test_heads_of_noise_pass_in_at_most_one_table_of_twenty(self):
         """Features that say nothing of the scores; the interval is two-sided, so one in forty is expected."""
