@@ -8,8 +8,8 @@ its best-scored worker among the known. A task on which nothing is known is left
 to the earlier worker of the pool, in training, in evaluation and when served.
 
 **Rule for costs.** A cost-aware objective rewards ``score - cost_weight * cost``, the cost being in USD per 1000
-answers: at a weight of 0.01, a point of accuracy is worth one dollar per thousand questions. The unknown cost of a known
-score counts as that worker's mean known cost, and a worker of which no cost is known is refused.
+answers: at a weight of 0.01, a point of accuracy is worth one dollar per thousand questions. The unknown cost of a
+known score counts as that worker's mean known cost, and a worker of which no cost is known is refused.
 """
 
 from __future__ import annotations

@@ -49,12 +49,12 @@ def train(objective: Objective, settings: RidgeSettings, start: Start = FROM_ZER
     began = time.perf_counter()
     table = require_table(objective, "ridge")
     require_scores(table)
-    features, basis = _narrowed(table.features)
+    features, basis = narrowed(table.features)
     alphas = sorted(settings.alphas)
     rewards = _cross_validated_rewards(features, table.rewarded, table.folds, alphas)
     alpha = max(zip(rewards, alphas, strict=True))[1]
     head = RidgePath(features, table.rewarded).head(alpha)
-    weights = _widened(head, basis)
+    weights = widened(head, basis)
     logger.info("ridge: %d tasks, alpha %g, cross-validated reward %.4f", len(features), alpha, max(rewards))
     record = TrainingRecord(
         settings=settings.model_dump(mode="json"),
@@ -76,16 +76,16 @@ def sweep(
     """
     began = time.perf_counter()
     require_scores(objective)
-    features, basis = _narrowed(objective.features)
+    features, basis = narrowed(objective.features)
     workers = objective.shape[0]
     targets = np.hstack([objective.scores, ANSWERS_PER_COST * objective.charged()])
     alphas = sorted(settings.alphas)
     errors = np.array(squared_errors(features, targets, objective.folds, alphas))
-    score_alpha = _smallest(errors[:, :workers].mean(axis=1), alphas)
-    cost_alpha = _smallest(errors[:, workers:].mean(axis=1), alphas)
+    score_alpha = strongest_of_best(errors[:, :workers].mean(axis=1), alphas)
+    cost_alpha = strongest_of_best(errors[:, workers:].mean(axis=1), alphas)
     path = RidgePath(features, targets)
-    scores = _widened(path.head(score_alpha)[:workers], basis)
-    costs = _widened(path.head(cost_alpha)[workers:], basis)
+    scores = widened(path.head(score_alpha)[:workers], basis)
+    costs = widened(path.head(cost_alpha)[workers:], basis)
     seconds = (time.perf_counter() - began) / max(1, len(cost_weights))
     logger.info("ridge: %d cost weights, alphas %g and %g", len(cost_weights), score_alpha, cost_alpha)
 
@@ -284,7 +284,7 @@ def _patterns(targets: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(np.flatnonzero(pattern_of == p), rows) for p, rows in enumerate(patterns.T)]
 
 
-def _narrowed(features: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def narrowed(features: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """The features in float64, by their coordinates in the row space where there are fewer tasks than features."""
     basis = None
     if len(features) < features.shape[1]:
@@ -292,10 +292,11 @@ def _narrowed(features: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     return features.astype(np.float64), basis
 
 
-def _widened(head: np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+def widened(head: np.ndarray, basis: np.ndarray | None) -> np.ndarray:
+    """The head (L, H) float32 of one over narrowed features."""
     return (head if basis is None else head @ basis).astype(np.float32)
 
 
-def _smallest(errors: np.ndarray, alphas: Sequence[float]) -> float:
-    """The penalty of the smallest error, the strongest of several."""
-    return max((-error, alpha) for error, alpha in zip(errors.tolist(), alphas, strict=True))[1]
+def strongest_of_best(errors: np.ndarray, alphas: Sequence[float]) -> float:
+    """The penalty (of A) with the smallest error (A,), the strongest of several."""
+    return max(zip((-errors).tolist(), alphas, strict=True))[1]
