@@ -1,9 +1,10 @@
 """What training costs: a search's generations against the classic loop over candidates and tasks, and ridge in seconds.
 
-One process on one core: the thread pools of numpy's and scipy's BLAS are set to one thread. The classic loop is written
-out here: pycma over the full width, each float64 candidate applied to one float32 feature after the other. Both sides
-of a ratio take turns within this run, and the fastest round of each counts, so that what else the machine does matters
-little; milliseconds are the machine's own. Run: ``python -m bench.bench_training``.
+One process on one core: the thread pools of numpy's and scipy's BLAS are set to one thread, and seconds are those that
+the process had the core, which other programs do not add to. The classic loop is written out here: pycma over the full
+width, each float64 candidate applied to one float32 feature after the other. Both sides of a ratio take turns within
+this run, and the fastest round of each counts; milliseconds are the machine's own. Run: ``python -m
+bench.bench_training``.
 """
 
 from __future__ import annotations
@@ -83,10 +84,10 @@ class Problem:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """The seconds of one call."""
-    started = time.perf_counter()
+    """The seconds of CPU time of one call."""
+    started = time.process_time()
     run()
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def fastest(runs: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:

@@ -26,8 +26,8 @@ from trinity_assets.routing.split import TRAIN
 from trinity_assets.routing.table import priced_costs, score_matrix
 from trinity_assets.workers.specs import Price
 
-CHUNK_LOGITS = 1 << 18
-"""Logits computed at once: 1 MiB of float32, which a core's cache holds until they have been reduced."""
+CHUNK_LOGITS = 1 << 16
+"""Logits computed at once: 256 KiB of float32, which a core's cache holds beside their sums until they are reduced."""
 
 ANSWERS_PER_COST = 1000
 """A cost enters the reward as USD per this many answers, the unit of reports."""
@@ -92,19 +92,19 @@ class RoutedScore:
 
     def __init__(self, features: np.ndarray, scores: np.ndarray, other_reward: float, other_tasks: int) -> None:
         self._features = np.ascontiguousarray(features, dtype=np.float32)
-        unknown = np.isnan(scores)
+        unknown = np.ascontiguousarray(np.isnan(scores).T)
         self._unknown = unknown if unknown.any() else None
-        self._scores = np.where(unknown, 0.0, scores).astype(np.float32)
+        self._scores = np.where(unknown, 0.0, scores.T).astype(np.float32)  # (L, n), as they are read
         self._other_reward = other_reward
         self._tasks = len(scores) + other_tasks
         self._other_tasks = other_tasks
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self._scores.shape[1], self._features.shape[1]
+        return len(self._scores), self._features.shape[1]
 
     def __call__(self, heads: np.ndarray) -> np.ndarray:
-        """Rewards of (P, L, H) heads as one matrix product per chunk of tasks, then argmax and gather."""
+        """Rewards of (P, L, H) heads as one matrix product per chunk of tasks, which are then reduced."""
         total = np.full(len(heads), self._other_reward, dtype=np.float64)
         for rows, logits in self._products(heads):
             total += self._collected(rows, logits)
@@ -116,26 +116,33 @@ class RoutedScore:
         total = np.full(2 * pairs, self._other_reward, dtype=np.float64)
         for rows, products in self._products(np.concatenate([mean[None], steps])):
             centre, sides = products[:, :1], products[:, 1:]
-            total[:pairs] += self._collected(rows, centre + sides)
-            total[pairs:] += self._collected(rows, centre - sides)
+            logits = np.empty((len(products), 2 * pairs, products.shape[2]), dtype=np.float32)
+            np.add(centre, sides, out=logits[:, :pairs])
+            np.subtract(centre, sides, out=logits[:, pairs:])
+            total += self._collected(rows, logits)
         return total / self._tasks
 
     def _products(self, heads: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Chunks of tasks with their logits (chunk, P, L) under every head."""
+        """Chunks of tasks with their logits (L, P, chunk) under every head."""
         population, workers, hidden = heads.shape
-        columns = heads.astype(np.float32, copy=False).reshape(population * workers, hidden).T
-        chunk = max(1, CHUNK_LOGITS // columns.shape[1])
+        by_worker = np.ascontiguousarray(heads.transpose(1, 0, 2), dtype=np.float32).reshape(-1, hidden)
+        chunk = max(1, CHUNK_LOGITS // len(by_worker))
         for start in range(0, len(self._features), chunk):
             rows = slice(start, start + chunk)
-            yield rows, (self._features[rows] @ columns).reshape(-1, population, workers)
+            yield rows, (by_worker @ self._features[rows].T).reshape(workers, population, -1)
 
     def _collected(self, rows: slice, logits: np.ndarray) -> np.ndarray:
-        """The summed scores (P,) of the workers that the logits (chunk, P, L), which are overwritten, pick."""
+        """The summed scores (P,) of the workers that the logits (L, P, chunk), which are overwritten, pick.
+
+        Worker by worker along the tasks, which numpy does in long vectors; its argmax over a few workers does not.
+        """
         if self._unknown is not None:
-            np.copyto(logits, -np.inf, where=self._unknown[rows, None, :])
-        chosen = logits.argmax(axis=2)
-        picked = np.take_along_axis(self._scores[rows, None, :], chosen[:, :, None], axis=2)
-        return picked[:, :, 0].sum(axis=0, dtype=np.float64)
+            np.copyto(logits, -np.inf, where=self._unknown[:, None, rows])
+        highest, collected = logits[0], np.broadcast_to(self._scores[0, rows], logits.shape[1:])
+        for challenger, score in zip(logits[1:], self._scores[1:, rows], strict=True):
+            collected = np.where(challenger > highest, score, collected)
+            np.maximum(highest, challenger, out=highest)
+        return collected.sum(axis=1, dtype=np.float64)
 
     def reduced(self) -> tuple[RoutedScore, np.ndarray | None]:
         """With fewer tasks than features, heads differ only within the row space of the features."""
@@ -153,7 +160,7 @@ class RoutedScore:
         )
 
     def _masked_scores(self) -> np.ndarray:
-        return self._scores if self._unknown is None else np.where(self._unknown, np.nan, self._scores)
+        return self._scores.T if self._unknown is None else np.where(self._unknown, np.nan, self._scores).T
 
 
 class TableObjective:

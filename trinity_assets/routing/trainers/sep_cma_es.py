@@ -165,14 +165,33 @@ def _rewards(
     space: _Space, strategy: CMAEvolutionStrategy, candidates: Sequence[np.ndarray], settings: SepCMAESSettings
 ) -> np.ndarray:
     """The reward of each candidate, in their order."""
-    points = np.asarray(candidates)
-    if not settings.mirrored:
-        return space.objective(points.astype(np.float32).reshape(-1, *space.origin.shape))
-    mean = np.asarray(strategy.mean)
-    steps = points[: _pairs(len(points))] - mean
-    mean, steps = mean.astype(np.float32), steps.astype(np.float32)
-    shape = space.origin.shape
-    return mirrored_rewards(space.objective, mean.reshape(shape), steps.reshape(-1, *shape))[: len(points)]
+    points, mean, shape = np.asarray(candidates), np.asarray(strategy.mean), space.origin.shape
+    pairs = _mirrored_pairs(points, mean, strategy.number_of_injections) if settings.mirrored else None
+    if pairs is None:
+        return space.objective(points.astype(np.float32).reshape(-1, *shape))
+    first, second = pairs
+    steps = (points[first] - mean).astype(np.float32).reshape(-1, *shape)
+    ahead_and_back = mirrored_rewards(space.objective, mean.astype(np.float32).reshape(shape), steps)
+    rewards = np.empty(len(points))
+    rewards[first] = ahead_and_back[: len(first)]
+    rewards[second] = ahead_and_back[len(first) :][: len(second)]
+    return rewards
+
+
+def _mirrored_pairs(points: np.ndarray, mean: np.ndarray, injected: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Which points are on opposite sides of the mean; of an odd population, the last of the first has no mirror.
+
+    pycma puts the pair by which it adapts the step size before those drawn. Should another release order them in
+    another way, the outermost pairs show it, and there are no pairs to make use of.
+    """
+    places = np.arange(len(points))
+    drawn = places[injected:]
+    half = _pairs(len(drawn))
+    first = np.concatenate([places[:injected:2], drawn[:half]])
+    second = np.concatenate([places[1:injected:2], drawn[half:]])
+    outermost = [0, len(second) - 1]
+    between = (points[first[outermost]] + points[second[outermost]]) / 2
+    return (first, second) if np.allclose(between, mean, rtol=1e-6, atol=1e-9) else None
 
 
 def _row(
