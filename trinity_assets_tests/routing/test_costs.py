@@ -98,7 +98,7 @@ class TestSweep:
     def test_ridge_calibrates_what_a_routing_reward_cannot_see(self):
         """Shrunk predictions rank workers as well, and are outweighed by any cost."""
         objective = priced(noise=0.25)
-        features_, alphas = objective.features.astype(float), [1e-6, 1e-2, 1e6]
+        features_, alphas = objective.features.astype(float), (1e-6, 1e-2, 1e6)
         errors = np.array(ridge.squared_errors(features_, objective.scores, objective.folds, alphas)).mean(axis=1)
         chosen = ridge.sweep(objective, RidgeSettings(alphas=alphas), [0.02])[0.02].record.chosen
         assert chosen["alpha"] == alphas[int(errors.argmin())] < 1e6

@@ -17,7 +17,8 @@ class Watch:
     """Counts the generations that are rewarded, and kills the training in one of them."""
 
     def __init__(self) -> None:
-        self.generations, self.killed_in = 0, None
+        self.generations = 0
+        self.killed_in: int | None = None
         self._rewards = sep_cma_es._rewards
 
     def __call__(self, *arguments):
@@ -119,8 +120,9 @@ def test_points_that_are_no_mirrors_are_rewarded_one_by_one():
     points = np.random.default_rng(0).standard_normal((6, 4))
     assert sep_cma_es._mirrored_pairs(points, np.zeros(4), 0) is None
     mirrored = np.concatenate([points[:3], -points[:3]])
-    first, second = sep_cma_es._mirrored_pairs(mirrored, np.zeros(4), 0)
-    assert (first.tolist(), second.tolist()) == ([0, 1, 2], [3, 4, 5])
+    pairs = sep_cma_es._mirrored_pairs(mirrored, np.zeros(4), 0)
+    assert pairs is not None
+    assert [side.tolist() for side in pairs] == [[0, 1, 2], [3, 4, 5]]
 
 
 class TestResuming:

@@ -136,7 +136,7 @@ def test_a_router_declares_its_trainers():
 
 
 def test_cost_weights_are_declared_and_count_only_where_they_are_used():
-    trainers = {"ridge": {}, "constant": {}}
+    trainers: dict[str, dict[str, int]] = {"ridge": {}, "constant": {}}
     declared = RouterTraining.model_validate(
         {"trainers": trainers, "export": "ridge@0.01", "cost_weights": [0.2, 0.01]}
     )
