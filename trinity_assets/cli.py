@@ -20,7 +20,7 @@ from trinity_assets.epoch_commands import rebaseline
 from trinity_assets.errors import SelectionError, TrinityError
 from trinity_assets.ledger_commands import app as ledger_app
 from trinity_assets.live_check_command import live_check_command
-from trinity_assets.options import CatalogOption
+from trinity_assets.options import CatalogOption, use_catalog
 from trinity_assets.plan_command import plan_command
 from trinity_assets.printing import REASON_CHARACTERS, add_row, new_table, print_table
 from trinity_assets.recorded.specs import RECORDED
@@ -136,6 +136,7 @@ def build(
         float | None,
         typer.Option("--budget", help="USD that this build may cost; default: the catalog's budget, if any."),
     ] = None,
+    catalog_option: CatalogOption = None,
 ) -> None:
     """Materialize exactly what is missing, unsynced or failed, in order, until nothing is left."""
     from trinity_assets.definitions import build_defs
@@ -144,6 +145,7 @@ def build(
     from trinity_assets.defs.instance import open_instance
     from trinity_assets.defs.runs import build_tags
 
+    use_catalog(catalog_option)
     tags = build_tags(budget)
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
@@ -169,17 +171,20 @@ def build(
 
 
 @app.command()
-def show(router: Annotated[str | None, typer.Argument(help="One router; default: all of the catalog.")] = None) -> None:
+def show(
+    router: Annotated[str | None, typer.Argument(help="One router; default: all of the catalog.")] = None,
+    catalog: CatalogOption = None,
+) -> None:
     """Print each router's evaluation and where its checkpoint lies."""
     from trinity_assets.defs import keys
     from trinity_assets.defs.instance import open_instance
     from trinity_assets.defs.lineage import artifact_sha256, recorded_metadata
     from trinity_assets.home import store_url, trinity_home
-    from trinity_assets.routing.evaluation import read_evaluation
     from trinity_assets.routing.report import text_report
+    from trinity_assets.routing.results import read_evaluation
     from trinity_assets.store.artifacts import ArtifactStore
 
-    names = _chosen_routers(load_catalog(catalog_directory()), router)
+    names = _chosen_routers(load_catalog(catalog or catalog_directory()), router)
     store = ArtifactStore(store_url(trinity_home()))
     with open_instance() as instance:
         for name in names:
@@ -189,6 +194,7 @@ def show(router: Annotated[str | None, typer.Argument(help="One router; default:
                 print(f"router {name}: not built yet; run `trinity-assets build`")
                 continue
             print(f"\nrouter {name}\n\n{text_report(read_evaluation(store, evaluation).evaluation)}")
+            print(f"published:  {recorded_metadata(instance, keys.checkpoint(name), 'policy')}")
             print(f"checkpoint: {path}")
             print(f'try it:     trinity-assets route "What is 2 plus 3?" --checkpoint {path}')
 

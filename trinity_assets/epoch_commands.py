@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from trinity_assets.build_progress import announce, interruptible, outcome_lines, prepare
-from trinity_assets.catalog.catalog import catalog_directory
+from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.options import CatalogOption, use_catalog
 from trinity_assets.texts import counted
 
 
@@ -28,6 +29,7 @@ def rebaseline(
         str | None,
         typer.Option("--name", help="The name of one that was interrupted, to go on with it; default: a new name."),
     ] = None,
+    catalog_option: CatalogOption = None,
 ) -> None:
     """Ask what is selected again, in a new epoch; build what comes out otherwise; compare with the epoch before."""
     from trinity_assets.definitions import build_defs
@@ -37,6 +39,7 @@ def rebaseline(
     from trinity_assets.defs.rebaselining import rebaseline as ask_again
     from trinity_assets.defs.runs import NEW_EPOCH_TAG, build_tags
 
+    use_catalog(catalog_option)
     name = name or f"by hand {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     tags = {**build_tags(budget), NEW_EPOCH_TAG: name}
     resume = f"trinity-assets rebaseline --name {name!r}" + (f" {selection!r}" if selection else "")
@@ -46,10 +49,13 @@ def rebaseline(
         asked = answers_to_ask(catalog, definitions, selection)
         wanted = pending(definitions, instance, asked, rebuild=True)
         print(f"Asked again, in a new epoch: {counted(len(wanted), 'asset')}")
+        unfinished = _unfinished(catalog) if dry_run else {}
         for state in wanted:
-            print(f"  {state.key.to_user_string()}")
+            asset = state.key.to_user_string()
+            print(f"  {asset}" + (f"   goes on with {unfinished[asset]!r}" if asset in unfinished else ""))
         if dry_run:
             print("What depends on these is built, too, where it comes out changed.")
+            print("What it will take: trinity-assets plan --again" + (f" {selection!r}" if selection else ""))
             return
         execute = prepare(catalog, definitions, instance, asked, wanted, tags)
         print(f"If this is interrupted, go on with: {resume}")
@@ -61,3 +67,23 @@ def rebaseline(
         print(f"Everything that settled is kept; go on with: {resume}")
         raise typer.Exit(1)
     print("What changed is on the page of workers/drift.")
+
+
+def _unfinished(catalog: Catalog) -> dict[str, str]:
+    """Who opened the epochs that are not finished, by the asset's name; sentinels' are as short as their asking."""
+    from trinity_assets.defs import keys
+    from trinity_assets.home import ledger_url, trinity_home
+    from trinity_assets.workers.epochs import unfinished_epoch
+    from trinity_assets.workers.ledger import Ledger
+
+    ledger = Ledger.existing(ledger_url(trinity_home()))
+    if ledger is None:
+        return {}
+    with ledger:
+        epochs = {
+            keys.answers(worker.name, benchmark.name).to_user_string(): unfinished_epoch(
+                ledger, worker.name, benchmark.name
+            )
+            for worker, benchmark in catalog.asked_cells
+        }
+    return {asset: epoch.opened_by for asset, epoch in epochs.items() if epoch is not None}

@@ -26,6 +26,8 @@ WIDTH = 160
 FileArgument = Annotated[Path, typer.Argument(help="A file of answers: .jsonl or .parquet.")]
 CallsOption = Annotated[Path | None, typer.Option("--calls", help="A file of calls, too: .jsonl or .parquet.")]
 
+EpochsOption = Annotated[Path | None, typer.Option("--epochs", help="A file of epochs, too: .jsonl or .parquet.")]
+
 
 class By(StrEnum):
     """What costs are grouped by."""
@@ -97,26 +99,28 @@ def cost_command(
 
 
 @app.command("export")
-def export_command(file: FileArgument, calls: CallsOption = None) -> None:
-    """Write every answer, and with --calls every call, to a file."""
-    from trinity_assets.workers.ledger_files import export_answers, export_calls
+def export_command(file: FileArgument, calls: CallsOption = None, epochs: EpochsOption = None) -> None:
+    """Write every answer, with --calls every call, and with --epochs every epoch, to a file."""
+    from trinity_assets.workers.ledger_files import export_answers, export_calls, export_epochs
 
     with _open() as ledger:
         print(f"{export_answers(ledger, file):,} answers: {file}")
         if calls is not None:
             print(f"{export_calls(ledger, calls):,} calls: {calls}")
+        if epochs is not None:
+            print(f"{export_epochs(ledger, epochs):,} epochs: {epochs}")
 
 
 @app.command("import")
-def import_command(file: FileArgument, calls: CallsOption = None) -> None:
-    """Add the answers, and with --calls the calls, of exported files: all or nothing. What is there already stays."""
+def import_command(file: FileArgument, calls: CallsOption = None, epochs: EpochsOption = None) -> None:
+    """Add the answers, calls and epochs of exported files: all or nothing. What is there already stays."""
     from trinity_assets.workers.ledger_files import import_files
 
     with _open() as ledger:
-        answers, imported_calls = import_files(ledger, file, calls)
-    print(f"{answers.new:,} answers imported, {answers.kept:,} were there already")
-    if imported_calls is not None:
-        print(f"{imported_calls.new:,} calls imported, {imported_calls.kept:,} were there already")
+        files = import_files(ledger, file, calls, epochs)
+    for name, imported in (("answers", files.answers), ("calls", files.calls), ("epochs", files.epochs)):
+        if imported is not None:
+            print(f"{imported.new:,} {name} imported, {imported.kept:,} were there already")
 
 
 @app.command("vacuum")

@@ -18,6 +18,9 @@ def plan_command(
     selection: Annotated[
         str | None, typer.Argument(help="Dagster's selection syntax, as for build; default: every asset.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="What `rebaseline` would ask: everything selected, in a new epoch.")
+    ] = False,
     catalog: CatalogOption = None,
 ) -> None:
     """Print what the missing answers will take: calls, tokens, USD, minutes. Asks nobody and writes nothing."""
@@ -45,7 +48,7 @@ def plan_command(
     try:
         planned = plan(
             [
-                PlannedCell(worker, one.name, prompts[one.name], _epoch(ledger, worker.name, one.name))
+                PlannedCell(worker, one.name, prompts[one.name], _epoch(ledger, worker.name, one.name, again))
                 for worker, one in asked
             ],
             ledger,
@@ -66,11 +69,17 @@ def plan_command(
         print(line)
 
 
-def _epoch(ledger: Ledger | None, worker: str, benchmark: str) -> int:
-    """The epoch in which a build would ask this cell; with no ledger there is only the first."""
-    from trinity_assets.workers.epochs import FIRST, present_epoch
+def _epoch(ledger: Ledger | None, worker: str, benchmark: str, again: bool) -> int:
+    """The epoch in which this cell would be asked, ``again`` or not; with no ledger there is only the first.
 
-    return FIRST if ledger is None else present_epoch(ledger, worker, benchmark)
+    Asking again goes on with an epoch that is not finished.
+    """
+    from trinity_assets.workers.epochs import FIRST, present_epoch, unfinished_epoch
+
+    if ledger is None:
+        return FIRST
+    present = present_epoch(ledger, worker, benchmark)
+    return present + 1 if again and unfinished_epoch(ledger, worker, benchmark) is None else present
 
 
 def _existing_ledger() -> Ledger | None:

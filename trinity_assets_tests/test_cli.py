@@ -19,6 +19,7 @@ from trinity_assets import cli
 from trinity_assets.benchmarks.specs import CONTAMINATION_DEFINITION
 from trinity_assets.catalog.catalog import DEFAULT_CATALOG
 from trinity_assets.catalog.loading import load_catalog
+from trinity_assets.checkpoints.directory import load_checkpoint
 from trinity_assets.defs import keys
 from trinity_assets.defs.build import BuildResult
 from trinity_assets.defs.lineage import recorded_metadata
@@ -48,11 +49,16 @@ def empty_site(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iter
 
 @pytest.fixture
 def checkpoint(site: Site, tmp_path: Path) -> Path:
-    """A copy of the built checkpoint."""
+    """A copy of the built checkpoint as it would be if its head had passed the gate, for which there is too little."""
     with site.instance() as instance:
         path = recorded_metadata(instance, keys.checkpoint("small"), "path")
     assert path is not None
-    return Path(shutil.copytree(path, tmp_path / "checkpoint"))
+    copy = Path(shutil.copytree(path, tmp_path / "checkpoint"))
+    manifest = json.loads((copy / "manifest.json").read_text())
+    assert (manifest["policy"]["kind"], manifest["gate"]["passed"]) == ("constant", False)
+    manifest |= {"policy": {"kind": "head"}, "gate": None}
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    return copy
 
 
 @pytest.fixture
@@ -181,6 +187,16 @@ def test_a_dry_run_after_an_edit_names_the_reason(site: Site, run: Run) -> None:
 
 def test_there_is_nothing_to_do_twice(site: Site, run: Run) -> None:
     assert run("build")[:2] == (0, "All 25 assets are up to date.\n")
+
+
+def test_a_catalog_can_be_named(site: Site, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRINITY_CATALOG", "/nowhere")
+    monkeypatch.chdir(site.catalog.directory.parent)
+    named = "--catalog", site.catalog.directory.name
+    assert run("show", *named)[1].startswith("\nrouter small\n")
+    assert run("build", *named)[:2] == (0, "All 25 assets are up to date.\n")
+    assert os.environ["TRINITY_CATALOG"] == str(site.catalog.directory)  # what the steps will read
+    assert "Asked again, in a new epoch: 6 assets" in run("rebaseline", "--dry-run", *named)[1]
 
 
 def test_what_is_up_to_date_is_built_again_only_when_asked(site: Site, run: Run) -> None:
@@ -379,9 +395,11 @@ def test_a_build_that_drops_a_worker_fails_and_says_so_and_so_does_show(
     assert status == 0
     assert f"trained without long: {reason}.\n" in printed
     path = printed.rpartition("checkpoint: ")[2].splitlines()[0]
+    published = next(line for line in printed.splitlines() if line.startswith("published:"))
+    assert published in ("published:  always direct", "published:  always terse")
     status, printed, _ = run("route", TASKS["sums"][0].question, "--checkpoint", path)
-    assert status == 0
-    assert [line.split()[0] for line in printed.splitlines()[1:-1]] == ["direct", "terse"]
+    assert (status, printed) == (0, f"worker: {published.split()[-1]}   (policy constant of small)\n")
+    assert [entry.name for entry in load_checkpoint(Path(path)).manifest.pool] == ["direct", "terse"]
 
 
 @pytest.mark.parametrize("command", ["build", "rebaseline"])

@@ -31,10 +31,11 @@ def site(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[S
 def test_a_dry_run_names_whose_answers_would_be_asked_again(site: Site) -> None:
     result = CliRunner().invoke(app, ["rebaseline", "--dry-run"])
     assert result.exit_code == 0, result.output
-    first, *listed, last = result.output.splitlines()
+    first, *listed, last, price = result.output.splitlines()
     assert first == "Asked again, in a new epoch: 6 assets"
     assert {line.strip() for line in listed} == cell_names("answers")
     assert last == "What depends on these is built, too, where it comes out changed."
+    assert price == "What it will take: trinity-assets plan --again"
     assert site.new_requests() == {}
 
 

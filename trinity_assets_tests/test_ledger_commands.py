@@ -15,6 +15,7 @@ import pytest
 
 from trinity_assets import cli
 from trinity_assets.spec import digest
+from trinity_assets.workers.epochs import complete_epoch, enter_epoch, present_epoch, unfinished_epoch
 from trinity_assets.workers.ledger import Call, Entry, Ledger
 from trinity_assets.workers.ledger_reports import NO_ROUTER, Cost, costs_by_router
 from trinity_assets.workers.outcomes import Status
@@ -184,6 +185,27 @@ def test_what_routers_share_is_shown_for_each_as_shared(kept: str) -> None:
         ]
         three = costs_by_router(ledger, {name: [retired] for name in "abc"})
     assert [cost.shared_with for cost in three[:3]] == [("b", "c"), ("a", "c"), ("a", "b")]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_epochs_come_along(kept: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    cell = "smollm2_direct", "starter"
+    with Ledger(kept) as ledger:
+        complete_epoch(ledger, enter_epoch(ledger, *cell, by="r1"))
+        enter_epoch(ledger, *cell, by="r2", new="this week")
+        unfinished = unfinished_epoch(ledger, *cell)
+    files = [tmp_path / f"{kind}.{suffix}" for kind in ("answers", "calls", "epochs")]
+    answers, calls, exported = files
+    assert f"2 epochs: {exported}" in run("export", answers, "--calls", calls, "--epochs", exported)[1]
+    copy = f"sqlite:///{tmp_path / 'copy.sqlite'}"
+    monkeypatch.setenv("TRINITY_LEDGER_URL", copy)
+    said = [run("import", answers, "--calls", calls, "--epochs", exported)[1].splitlines()[-1] for _ in range(2)]
+    assert said == ["2 epochs imported, 0 were there already", "0 epochs imported, 2 were there already"]
+    with Ledger(copy) as ledger:
+        assert (present_epoch(ledger, *cell), unfinished_epoch(ledger, *cell)) == (2, unfinished)
+        assert unfinished is not None and unfinished.names == ("this week",)
+    status, _, complaint = run("import", answers, "--epochs", answers)
+    assert status == 1 and "5 of 5 rows are no epochs; nothing was imported" in complaint
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])

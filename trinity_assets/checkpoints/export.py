@@ -16,8 +16,8 @@ from trinity_assets.checkpoints.manifest import (
 )
 from trinity_assets.errors import CheckpointError
 from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
-from trinity_assets.routing.evaluation import Evaluation
 from trinity_assets.routing.head import Heads
+from trinity_assets.routing.results import Evaluation
 from trinity_assets.routing.table import ROUTER_TABLE
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
@@ -27,6 +27,8 @@ def manifest_fields(
     store: ArtifactStore, workers: Sequence[Worker], export: str, heads: Heads, evaluation: Evaluation
 ) -> ManifestFields:
     """What is declared of the head that trainer ``export`` learned for ``workers``, less those that were dropped.
+
+    Where that head did not pass the gate, the policy is the best single worker of train, always.
 
     Raises:
         CheckpointError: the head was trained for other workers, or not by that trainer.
@@ -44,14 +46,18 @@ def manifest_fields(
         )
     if export not in heads.weights:
         raise CheckpointError(f"no head was trained by {export}; there are {', '.join(heads.weights)}")
-    record = heads.spec.trainers[export]
+    record, gate = heads.spec.trainers[export], evaluation.gate(export)
     return ManifestFields(
         router=heads.spec.router,
         pool=tuple(_pool_entry(worker) for worker in kept),
         dropped=evaluation.dropped,
         rows=Rows(workers=len(kept)),
         offsets=(0.0,) * len(kept),
-        policy=Policy(kind="head", margin=evaluation.policy(export).difference),
+        policy=(
+            Policy(kind="head", margin=evaluation.policy(export).difference)
+            if gate.passed
+            else Policy(kind="constant", worker=evaluation.reference_worker)
+        ),
         feature_spec=heads.spec.feature_spec,
         trainer=TrainerRecord(
             kind=export,
@@ -60,7 +66,8 @@ def manifest_fields(
             generations=record.chosen.get("generations"),
         ),
         data=_data_record(store, heads.spec.table_sha256),
-        evaluation=evaluation_record(evaluation, export),
+        evaluation=evaluation_record(evaluation, export if gate.passed else None),
+        gate=gate,
         environment=environment(),
     )
 

@@ -11,7 +11,8 @@ from pydantic import AwareDatetime, Field, model_validator
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.checkpoints.versions import MANIFEST_FORMAT, MANIFEST_VERSION
 from trinity_assets.routing.completeness import Dropped
-from trinity_assets.routing.evaluation import Evaluation
+from trinity_assets.routing.gate import GateResult
+from trinity_assets.routing.results import REFERENCE, Evaluation
 from trinity_assets.routing.statistics import Verdict
 from trinity_assets.spec import Sha256, Slug, Spec, digest
 
@@ -80,7 +81,10 @@ class DataRecord(Spec):
 
 
 class EvaluationRecord(Spec):
-    """The held-out verdict on the exported head; ``interval`` is of its difference to the best single worker."""
+    """The held-out verdict on what is published; ``interval`` is of its difference to the best single worker.
+
+    A constant policy is the best single worker, and so a tie with it.
+    """
 
     verdict: Verdict
     accuracy: float
@@ -104,6 +108,8 @@ class ManifestFields(Spec):
     trainer: TrainerRecord
     data: DataRecord
     evaluation: EvaluationRecord
+    gate: GateResult | None = None
+    """Why the head is published, or a constant policy in its place; None where nobody asked."""
     environment: dict[str, str]
 
     @model_validator(mode="after")
@@ -120,6 +126,9 @@ class ManifestFields(Spec):
             faults.append(f"there are {len(self.offsets)} offsets for {len(names)} workers")
         if self.policy.worker is not None and self.policy.worker not in names:
             faults.append(f"policy.worker {self.policy.worker!r} is not in the pool {names}")
+        if self.gate is not None and self.gate.passed != (self.policy.kind == "head"):
+            passed = "passed" if self.gate.passed else "did not pass"
+            faults.append(f"the policy is {self.policy.kind} though its head {passed} the gate")
         if faults:
             raise ValueError("; ".join(faults))
         return self
@@ -152,14 +161,17 @@ class Manifest(ManifestFields):
         return [entry.name for entry in self.pool]
 
     def _digest_without(self, *fields: str) -> str:
-        # A later field, which changes no digest of a manifest that has no use for it.
-        unused = () if self.dropped else ("dropped",)
+        # Later fields, which change no digest of a manifest that has no use for them.
+        unused = [name for name, used in (("dropped", self.dropped), ("gate", self.gate)) if not used]
         return digest(self.model_dump(mode="json", exclude={*fields, *unused}))
 
 
-def evaluation_record(evaluation: Evaluation, head: str) -> EvaluationRecord:
-    """What the manifest keeps of an evaluation, for the exported ``head``; bounds count among the baselines."""
-    result = evaluation.policy(head)
+def evaluation_record(evaluation: Evaluation, head: str | None) -> EvaluationRecord:
+    """What the manifest keeps of an evaluation, for the published ``head``; bounds count among the baselines.
+
+    None: no head is published, but the best single worker.
+    """
+    result = evaluation.policy(REFERENCE if head is None else head)
     return EvaluationRecord(
         verdict=result.verdict,
         accuracy=result.accuracy,

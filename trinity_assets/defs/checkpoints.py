@@ -1,6 +1,6 @@
 """The top floor: the coordinator that is shipped."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -13,6 +13,12 @@ from trinity_assets.defs.presentation import OWNERS, router_group, router_tags
 from trinity_assets.defs.resources import CheckpointsResource, StoreResource
 from trinity_assets.errors import CheckpointError
 from trinity_assets.spec import digest
+
+if TYPE_CHECKING:
+    from trinity_assets.checkpoints.manifest import Manifest
+    from trinity_assets.routing.gate import GateResult
+
+GATE = "gate"
 
 
 def checkpoint_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -29,21 +35,30 @@ def _checkpoint(router: Router) -> dg.AssetsDefinition:
         deps=[keys.head(router.name), keys.evaluation(router.name)],
         group_name=router_group(router),
         description=(
-            f"The published coordinator of `{router.name}`: the head that `{export}` trained, with the pool, the "
-            "feature spec, the data it was made from and its held-out verdict in one manifest."
+            f"The published coordinator of `{router.name}`: the head that `{export}` trained, if it passed the gate, "
+            "else the best single worker, always; with the pool, the feature spec, the data it was made from and its "
+            "held-out verdict in one manifest."
         ),
         code_version=digest({"export": export, "version": MANIFEST_VERSION}),
         kinds={"safetensors", "checkpoint"},
         owners=OWNERS,
         tags=router_tags(router),
+        check_specs=[
+            dg.AssetCheckSpec(
+                GATE,
+                asset=key,
+                blocking=True,
+                description="What is published is what the gate decided: a head only if it passed.",
+            )
+        ],
     )
     def checkpoint(
         context: dg.AssetExecutionContext, store: StoreResource, checkpoints: CheckpointsResource
-    ) -> dg.MaterializeResult[Any]:
+    ) -> dg.MaterializeResult:
         from trinity_assets.checkpoints.directory import load_checkpoint, write_checkpoint
         from trinity_assets.checkpoints.export import manifest_fields
-        from trinity_assets.routing.evaluation import read_evaluation
         from trinity_assets.routing.head import read_heads
+        from trinity_assets.routing.results import read_evaluation
 
         upstream = Upstream(context)
         with step():
@@ -59,17 +74,32 @@ def _checkpoint(router: Router) -> dg.AssetsDefinition:
             artifact = artifacts.put((path / "manifest.json").read_bytes())
             for file in published.manifest.files:
                 artifacts.put((path / file).read_bytes())
-        record = published.manifest.evaluation
+        manifest, gate = published.manifest, judged.evaluation.gate(export)
+        record, policy = manifest.evaluation, manifest.policy
         metadata = {
             "path": dg.MetadataValue.path(str(path)),
-            "trainer": export,
+            "policy": f"always {policy.worker}" if policy.worker else f"the head of {export}",
+            "gate": f"{'passed' if gate.passed else 'not passed'}: {gate.reason}",
             "verdict": record.verdict,
             "accuracy": record.accuracy,
             "test_rows": record.n_test,
             "parameters": int(published.head.size),
             "try it": dg.MetadataValue.md(f'`trinity-assets route "What is 2 plus 3?" --checkpoint {path}`'),
-            **dropped_metadata(published.manifest.dropped),
+            **dropped_metadata(manifest.dropped),
         }
-        return materialized(key, artifact, published.manifest.data_version, upstream.inputs, metadata)
+        return materialized(
+            key, artifact, manifest.data_version, upstream.inputs, metadata, [_gate_checked(key, manifest, gate)]
+        )
 
     return checkpoint
+
+
+def _gate_checked(key: dg.AssetKey, manifest: "Manifest", gate: "GateResult") -> dg.AssetCheckResult:
+    """Whether the manifest, as it was read back, publishes what the evaluation's gate decided."""
+    policy = manifest.policy
+    return dg.AssetCheckResult(
+        asset_key=key,
+        check_name=GATE,
+        passed=manifest.gate == gate and (policy.kind == "head") == gate.passed,
+        description=f"{'the head' if policy.kind == 'head' else f'always {policy.worker}'} is published: {gate.reason}",
+    )

@@ -23,6 +23,9 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
     key = keys.evaluation(router.name)
     identity = {
         "evaluation": EVALUATION_VERSION,
+        "trainers": router.training.head_identity(),
+        "training_seeds": router.training.training_seeds,
+        "gate": router.training.gate.model_dump(mode="json"),
         "prices": {worker.name: worker.price.model_dump() if worker.price else None for worker in router.workers},
     }
 
@@ -41,11 +44,13 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         tags=router_tags(router),
     )
     def evaluation(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
-        from trinity_assets.routing.evaluation import evaluate, write_evaluation
+        from trinity_assets.routing.crossfit import learners
+        from trinity_assets.routing.evaluation import evaluate
         from trinity_assets.routing.head import read_heads
         from trinity_assets.routing.inputs import read_router_data
         from trinity_assets.routing.plots import comparison_plot, convergence_plot, shares_plot, solve_rates_plot
         from trinity_assets.routing.report import markdown_report
+        from trinity_assets.routing.results import write_evaluation
 
         upstream = Upstream(context)
         with step():
@@ -56,9 +61,21 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             if upstream.data_version(keys.table(router.name)) != heads.spec.table_version:
                 raise ArtifactError(f"the heads of {router.name} were trained on another table; build the head first")
             prices = {worker.name: worker.price for worker in router.workers}
-            result = evaluate(data.table, data.features, heads.weights, workers, prices=prices, dropped=data.dropped)
+            result = evaluate(
+                data.table,
+                data.features,
+                heads.weights,
+                workers,
+                prices=prices,
+                dropped=data.dropped,
+                recipes={
+                    name: learners(name, settings, router.training.training_seeds)
+                    for name, settings in router.training.trainers.items()
+                },
+                gate=router.training.gate,
+            )
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
-        exported = result.policy(router.training.export)
+        exported, gate = result.policy(router.training.export), result.gate(router.training.export)
         pictures = {
             "plot_comparison": picture(comparison_plot(result), "heads against the baselines, with intervals"),
             "plot_solve_rates": picture(solve_rates_plot(data.table, workers), "solve rate per worker and category"),
@@ -70,6 +87,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
                 pictures[f"plot_convergence_{name}"] = picture(plot, f"reward per generation of {name}")
         metadata = {
             "verdict": exported.verdict,
+            "gate": f"{'passed' if gate.passed else 'not passed'}: {gate.reason}",
             "accuracy": exported.accuracy,
             "difference": exported.difference,
             "difference_low": exported.low,

@@ -1,7 +1,6 @@
 """Floor four: what a router learns from, its tasks' scores, costs, latencies and split in one table."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import dagster as dg
 
@@ -9,6 +8,7 @@ from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
 from trinity_assets.defs.dropping import cell_records, dropped_metadata, drops_workers, may_lack_metadata
+from trinity_assets.defs.headroom import headroom_check, headroom_checked, headroom_metadata
 from trinity_assets.defs.lineage import Upstream, artifact_sha256, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
@@ -53,9 +53,14 @@ def _table(router: Router) -> dg.AssetsDefinition:
         kinds={"parquet"},
         owners=OWNERS,
         tags=router_tags(router),
+        check_specs=[headroom_check(key)],
     )
-    def table(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+    def table(
+        context: dg.AssetExecutionContext, store: StoreResource
+    ) -> dg.MaterializeResult:  # Dagster takes no parameter of it where there are checks
         from trinity_assets.routing.completeness import complete_members
+        from trinity_assets.routing.headroom import headroom
+        from trinity_assets.routing.oracle import sample_halves
         from trinity_assets.routing.table import ROUTER_TABLE, join_table, router_table_schema, table_data_version
         from trinity_assets.store.tables import read_table, write_table
 
@@ -99,6 +104,7 @@ def _table(router: Router) -> dg.AssetsDefinition:
             joined_identity = identity | {"pool": _rows(pool), "dropped": [worker.model_dump() for worker in dropped]}
             schema = router_table_schema(workers)
             artifact = write_table(artifacts, ROUTER_TABLE, frame, schema, joined_identity, upstream.inputs)
+            found = headroom(frame, workers, sample_halves(solves, frame, workers))
         scores = frame[[f"score__{worker}" for worker in workers]]
         metadata = {
             "rows": len(frame),
@@ -108,12 +114,13 @@ def _table(router: Router) -> dg.AssetsDefinition:
             "solved_by_any": float((scores.max(axis="columns") == 1).mean()),
             "no_signal": int((scores.max(axis="columns") == scores.min(axis="columns")).sum()),
             "preview": preview(frame[["task_id", "category", "split", *scores.columns]]),
+            **headroom_metadata(found),
             **dropped_metadata(dropped),
         }
         # With the reasons, since the checkpoint says them.
         left_out = {"dropped": joined_identity["dropped"]} if dropped else {}
         version = digest({"table": table_data_version(frame, workers), "features": features} | left_out)
-        return materialized(key, artifact, version, upstream.inputs, metadata)
+        return materialized(key, artifact, version, upstream.inputs, metadata, [headroom_checked(key, found)])
 
     return table
 

@@ -2,108 +2,81 @@
 
 Everything is paired with one reference: the single worker that was best on train. **Rule for missing cells.** A test
 task on which any worker's score is unknown is left out for every policy alike, and counted, so that all numbers are
-about the same tasks.
+about the same tasks. **Rule for verdicts.** A difference is a win or a loss if its interval is on one side of zero and
+McNemar's exact test agrees at 5%.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 
-from trinity_assets.errors import ArtifactError, TrainingError
-from trinity_assets.routing.baselines import Choices, Side, baselines, pick
+from trinity_assets.errors import TrainingError
+from trinity_assets.routing.baselines import Choices, Side, baselines, best_worker, pick
 from trinity_assets.routing.completeness import Dropped
-from trinity_assets.routing.objective import route
-from trinity_assets.routing.specs import EVALUATION_VERSION
+from trinity_assets.routing.crossfit import Learn, TrainTasks, cross_fit
+from trinity_assets.routing.gate import judge
+from trinity_assets.routing.objective import TableObjective, route
+from trinity_assets.routing.results import (
+    BOUNDS,
+    REFERENCE,
+    BenchmarkResult,
+    Comparison,
+    Evaluation,
+    GapClosed,
+    Kind,
+    LeftOut,
+    PolicyResult,
+    SeedSpread,
+)
+from trinity_assets.routing.specs import GateSpec
 from trinity_assets.routing.split import TEST, TRAIN
-from trinity_assets.routing.statistics import Verdict, detectable_difference, paired_bootstrap, verdict
-from trinity_assets.routing.table import priced_costs, score_matrix
-from trinity_assets.spec import Spec, canonical_json, digest
-from trinity_assets.store.artifacts import ArtifactStore
+from trinity_assets.routing.statistics import (
+    detectable_difference,
+    discordant,
+    oracle_gap_closed,
+    paired_bootstrap,
+    task_groups,
+    verdict,
+)
+from trinity_assets.routing.table import latency_matrix, priced_costs, score_matrix
 from trinity_assets.workers.specs import Price
-
-Kind = Literal["head", "baseline", "bound"]
-
-KIND = "evaluation"
-
-REFERENCE = "best_single"
-BOUNDS = ("hindsight", "oracle")
-"""Policies that look at the test scores."""
 
 RESAMPLES = 5000
 
-
-class PolicyResult(Spec):
-    """One policy on the test tasks.
-
-    ``difference``, ``low``, ``high``, ``wins`` and ``losses`` compare it with the reference, task by task. ``wins`` and
-    ``losses`` are the discordant tasks. ``detectable`` is the difference these tasks would show with 80% power, None if
-    no task is discordant. ``cost_usd`` is the expected cost per task, None if any price it may meet is unknown.
-    """
-
-    name: str
-    kind: Kind
-    description: str
-    accuracy: float
-    difference: float
-    low: float
-    high: float
-    verdict: Verdict
-    wins: int
-    losses: int
-    detectable: float | None
-    cost_usd: float | None
-    shares: dict[str, float]
+Recipes = Mapping[str, Sequence[Learn]]
+"""How heads are learnt, by trainer: as the exported head was, then the same with other training seeds."""
 
 
-class BenchmarkResult(Spec):
-    """The accuracy of every policy on the test tasks of one benchmark."""
+@dataclass(frozen=True)
+class _Resampling:
+    """How differences on some tasks are resampled; ``groups`` (n,) are the tasks' near-duplicate groups."""
 
-    benchmark: str
-    n_test: int
-    accuracy: dict[str, float]
-
-
-class Evaluation(Spec):
-    """How every head did on held-out tasks, beside what it had to beat.
-
-    ``dropped`` are the pool's workers that the router was trained without. ``n_missing`` test tasks were left out
-    because a score is unknown. ``reference_worker`` is the single worker that was best on train.
-    """
-
-    version: int = EVALUATION_VERSION
-    workers: tuple[str, ...]
-    dropped: tuple[Dropped, ...] = ()
-    reference_worker: str
-    n_train: int
-    n_test: int
-    n_missing: int
+    groups: np.ndarray
     resamples: int
     seed: int
-    policies: tuple[PolicyResult, ...] = Field(min_length=1)
-    benchmarks: tuple[BenchmarkResult, ...]
 
-    def policy(self, name: str) -> PolicyResult:
-        """The result of one policy.
+    def compared(self, differences: np.ndarray) -> list[dict[str, Any]]:
+        """The fields of a ``Difference`` for each column of (n, k), or of (n, seeds, k), differences."""
+        low, high = paired_bootstrap(differences, self.resamples, self.seed, self.groups)
+        by_task = differences if differences.ndim == 2 else differences.mean(axis=1)
+        return [self._fields(by_task[:, one], float(low[one]), float(high[one])) for one in range(by_task.shape[1])]
 
-        Raises:
-            TrainingError: there is none of that name.
-        """
-        for result in self.policies:
-            if result.name == name:
-                return result
-        raise TrainingError(f"no policy {name!r} was evaluated; there are {[p.name for p in self.policies]}")
-
-    @property
-    def heads(self) -> tuple[PolicyResult, ...]:
-        """The results of the trained heads."""
-        return tuple(result for result in self.policies if result.kind == "head")
+    def _fields(self, differences: np.ndarray, low: float, high: float) -> dict[str, Any]:
+        found = discordant(differences, self.groups)
+        return {
+            "difference": float(differences.mean()),
+            "low": low,
+            "high": high,
+            "wins": found.wins,
+            "losses": found.losses,
+            "p": found.p,
+            "verdict": verdict(low, high, found.p),
+        }
 
 
 def evaluate(
@@ -114,6 +87,8 @@ def evaluate(
     *,
     prices: Mapping[str, Price | None] | None = None,
     dropped: Sequence[Dropped] = (),
+    recipes: Recipes | None = None,
+    gate: GateSpec | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
@@ -124,36 +99,42 @@ def evaluate(
         workers: the pool, in the order of the heads' rows.
         prices: per worker; one without a price costs what was charged when it was asked.
         dropped: the workers of the pool that ``table`` was made without.
+        recipes: each is cross-fitted on the train tasks for the ``gate``, learnt with other seeds, and learnt without
+            one benchmark after the other.
 
     Raises:
         TrainingError: there is nothing to compare on, or a head does not fit the pool and the features.
     """
     scores, costs = score_matrix(table, workers), priced_costs(table, workers, prices or {})
-    benchmarks = table["benchmark"].to_numpy()
+    benchmarks, groups, latencies = table["benchmark"].to_numpy(), task_groups(table), latency_matrix(table, workers)
 
     def side(rows: np.ndarray) -> Side:
         return Side(features[rows], scores[rows], costs[rows], benchmarks[rows])
 
-    train = side(table["split"].to_numpy() == TRAIN)
-    in_test = table["split"].to_numpy() == TEST
+    in_train, in_test = (table["split"].to_numpy() == part for part in (TRAIN, TEST))
     complete = ~np.isnan(scores).any(axis=1)
-    test = side(in_test & complete)
+    train, test = side(in_train), side(in_test & complete)
     n_missing = int((in_test & ~complete).sum())
     if not len(train.scores) or not len(test.scores):
         raise TrainingError(
             f"the split left {len(train.scores)} tasks to train on and {len(test.scores)} complete ones to test on "
             f"({n_missing} test tasks lack a score); add tasks, settle the missing answers or change the split"
         )
+    tasks = TrainTasks(train.features, train.scores, train.costs, table["fold"].to_numpy()[in_train], groups[in_train])
+    resampling = _Resampling(groups[in_test & complete], resamples, seed)
     references = baselines(train, test)
     choices = [*_head_choices(heads, test, workers), *references]
-    values = np.stack([policy.values(test.scores) for policy in choices], axis=1)
-    reference = values[:, [policy.name for policy in choices].index(REFERENCE)]
-    differences = values - reference[:, None]
-    low, high = paired_bootstrap(differences, resamples, seed)
-    results = tuple(
-        _result(policy, _kind(policy, heads), values[:, i], differences[:, i], (low[i], high[i]), test, workers)
-        for i, policy in enumerate(choices)
-    )
+    values = {policy.name: policy.values(test.scores) for policy in choices}
+    differences = np.stack([values[policy.name] - values[REFERENCE] for policy in choices], axis=1)
+    results = [
+        PolicyResult(
+            **compared,
+            **_measured(policy, values, latencies[in_test & complete], test, resampling),
+            kind=_kind(policy, heads),
+            shares=dict(zip(workers, policy.shares.mean(axis=0).tolist(), strict=True)),
+        )
+        for policy, compared in zip(choices, resampling.compared(differences), strict=True)
+    ]
     return Evaluation(
         workers=tuple(workers),
         dropped=tuple(dropped),
@@ -163,42 +144,16 @@ def evaluate(
         n_missing=n_missing,
         resamples=resamples,
         seed=seed,
-        policies=results,
-        benchmarks=tuple(_per_benchmark(test.benchmarks, [policy.name for policy in choices], values)),
+        policies=tuple(results),
+        benchmarks=tuple(_per_benchmark(test.benchmarks, values)),
+        comparisons=tuple(_comparisons(list(heads), values, resampling)),
+        seeds=tuple(_seed_spreads(recipes or {}, tasks, test, values[REFERENCE], resampling)),
+        left_out=tuple(_left_out(recipes or {}, tasks, train.benchmarks, test, workers, resampling)),
+        gates=tuple(
+            judge(name, tasks, cross_fit(tasks, learns[0]), gate or GateSpec(), resamples=resamples, seed=seed)
+            for name, learns in (recipes or {}).items()
+        ),
     )
-
-
-def write_evaluation(store: ArtifactStore, evaluation: Evaluation, inputs: Mapping[str, str]) -> tuple[str, str]:
-    """Keep an evaluation with the shas of its ``inputs``; returns its sha256 and its data version, blind to costs."""
-    header = {"kind": KIND, "inputs": dict(inputs), "evaluation": evaluation.model_dump(mode="json")}
-    undecisive: dict[str, Any] = {"policies": {"__all__": {"cost_usd"}}}
-    if not evaluation.dropped:  # a later field, which changes no version of an evaluation that has no use for it
-        undecisive["dropped"] = True
-    decisive = evaluation.model_dump(mode="json", exclude=undecisive)
-    return store.put(canonical_json(header).encode()), digest(decisive)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """An evaluation read back, with the shas of what it judged, by asset name."""
-
-    evaluation: Evaluation
-    inputs: dict[str, str]
-
-
-def read_evaluation(store: ArtifactStore, sha256: str) -> Judged:
-    """Read an evaluation back.
-
-    Raises:
-        ArtifactError: missing, damaged, or not an evaluation that this release wrote.
-    """
-    try:
-        header = json.loads(store.get(sha256))
-        if header["kind"] != KIND:
-            raise ValueError(f"it holds {header['kind']}")
-        return Judged(Evaluation.model_validate(header["evaluation"]), header["inputs"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"artifact {sha256[:12]} is not an evaluation: {error}; materialize it again") from error
 
 
 def _head_choices(heads: Mapping[str, np.ndarray], test: Side, workers: Sequence[str]) -> list[Choices]:
@@ -221,41 +176,113 @@ def _kind(policy: Choices, heads: Mapping[str, np.ndarray]) -> Kind:
     return "bound" if policy.name in BOUNDS else "baseline"
 
 
-def _result(
+def _measured(
     policy: Choices,
-    kind: Kind,
-    values: np.ndarray,
-    differences: np.ndarray,
-    interval: tuple[float, float],
+    values: Mapping[str, np.ndarray],
+    latencies: np.ndarray,
+    test: Side,
+    resampling: _Resampling,
+) -> dict[str, Any]:
+    """What a policy does beside its difference to the reference; ``values`` (n,) are all policies' scores."""
+    own, reference = values[policy.name], values[REFERENCE]
+    closed = oracle_gap_closed(
+        own, reference, values["oracle"], resampling.resamples, resampling.seed, resampling.groups
+    )
+    return {
+        "name": policy.name,
+        "description": policy.description,
+        "accuracy": float(own.mean()),
+        "detectable": _known(detectable_difference(own - reference)),
+        "gap_closed": closed and GapClosed(share=closed.value, low=closed.low, high=closed.high),
+        "cost_usd": _known(policy.values(test.costs).mean()),
+        "latency_s": _known(policy.values(latencies).mean()),
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _comparisons(heads: Sequence[str], values: Mapping[str, np.ndarray], resampling: _Resampling) -> list[Comparison]:
+    """Every head beside every policy that can be run, the reference aside, which the policies' results are about."""
+    pairs = [(head, other) for head in heads for other in values if other not in (*BOUNDS, REFERENCE) and other != head]
+    if not pairs:
+        return []
+    compared = resampling.compared(np.stack([values[head] - values[other] for head, other in pairs], axis=1))
+    return [Comparison(head=head, other=other, **one) for (head, other), one in zip(pairs, compared, strict=True)]
+
+
+def _seed_spreads(
+    recipes: Recipes, tasks: TrainTasks, test: Side, reference: np.ndarray, resampling: _Resampling
+) -> list[SeedSpread]:
+    """Trainers that draw: what other training seeds would have given, on the test tasks."""
+    spreads = []
+    objective = TableObjective(tasks.features, tasks.scores, tasks.folds)
+    rows = np.arange(len(test.scores))
+    for name, learns in recipes.items():
+        if len(learns) < 2:
+            continue
+        scores = np.stack([test.scores[rows, route(test.features, learn(objective))] for learn in learns], axis=1)
+        (compared,) = resampling.compared((scores - reference[:, None])[:, :, None])
+        by_seed = scores.mean(axis=0)
+        spreads.append(
+            SeedSpread(
+                trainer=name,
+                seeds=len(learns),
+                lowest=float(by_seed.min()),
+                highest=float(by_seed.max()),
+                **compared,
+            )
+        )
+    return spreads
+
+
+def _left_out(
+    recipes: Recipes,
+    tasks: TrainTasks,
+    train_benchmarks: np.ndarray,
     test: Side,
     workers: Sequence[str],
-) -> PolicyResult:
-    low, high = map(float, interval)
-    detectable = detectable_difference(differences)
-    cost = float(policy.values(test.costs).mean())
-    return PolicyResult(
-        name=policy.name,
-        kind=kind,
-        description=policy.description,
-        accuracy=float(values.mean()),
-        difference=float(differences.mean()),
-        low=low,
-        high=high,
-        verdict=verdict(low, high),
-        wins=int((differences > 0).sum()),
-        losses=int((differences < 0).sum()),
-        detectable=None if np.isnan(detectable) else detectable,
-        cost_usd=None if np.isnan(cost) else cost,
-        shares=dict(zip(workers, policy.shares.mean(axis=0).tolist(), strict=True)),
-    )
+    resampling: _Resampling,
+) -> list[LeftOut]:
+    """How each trainer's head does on a benchmark that it has not seen; nothing where there is only one.
+
+    A benchmark is passed over for a trainer that cannot learn from the others, and one without test tasks for all.
+    """
+    found = []
+    for benchmark in np.unique(test.benchmarks):
+        seen, unseen = train_benchmarks != benchmark, test.benchmarks == benchmark
+        if not seen.any():
+            continue
+        single = best_worker(tasks.scores[seen], tasks.costs[seen])
+        scores, rows = test.scores[unseen], np.arange(unseen.sum())
+        here = _Resampling(resampling.groups[unseen], resampling.resamples, resampling.seed)
+        for name, learns in recipes.items():
+            try:
+                head = learns[0](TableObjective(tasks.features[seen], tasks.scores[seen], tasks.folds[seen]))
+            except TrainingError:
+                continue
+            routed = scores[rows, route(test.features[unseen], head)]
+            (compared,) = here.compared((routed - scores[:, single])[:, None])
+            found.append(
+                LeftOut(
+                    trainer=name,
+                    benchmark=str(benchmark),
+                    n_test=len(routed),
+                    accuracy=float(routed.mean()),
+                    reference_worker=workers[single],
+                    **compared,
+                )
+            )
+    return found
 
 
-def _per_benchmark(benchmarks: np.ndarray, names: Sequence[str], values: np.ndarray) -> list[BenchmarkResult]:
+def _per_benchmark(benchmarks: np.ndarray, values: Mapping[str, np.ndarray]) -> list[BenchmarkResult]:
     return [
         BenchmarkResult(
             benchmark=str(benchmark),
             n_test=int((benchmarks == benchmark).sum()),
-            accuracy=dict(zip(names, values[benchmarks == benchmark].mean(axis=0).tolist(), strict=True)),
+            accuracy={name: float(scores[benchmarks == benchmark].mean()) for name, scores in values.items()},
         )
         for benchmark in pd.unique(pd.Series(benchmarks))
     ]

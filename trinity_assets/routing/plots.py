@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from trinity_assets.routing.baselines import mean_known
-from trinity_assets.routing.evaluation import Evaluation, PolicyResult
 from trinity_assets.routing.head import BestSingle
 from trinity_assets.routing.report import points
+from trinity_assets.routing.results import Evaluation, PolicyResult
 from trinity_assets.routing.table import score_matrix
 from trinity_assets.routing.theme import ACCENT, FAINT, INK, SERIES, figure, legend_below, plot
 from trinity_assets.routing.trainers.head import TrainingRecord

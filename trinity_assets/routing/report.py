@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trinity_assets.routing.evaluation import Evaluation, PolicyResult
+from trinity_assets.routing.results import REFERENCE, Difference, Evaluation, PolicyResult
 
-_HEADINGS = ["policy", "accuracy", "vs best single", "95% interval", "verdict", "won/lost", "USD per 1000"]
+_HEADINGS = [
+    "policy", "accuracy", "vs best single", "95% interval", "verdict", "won/lost", "gap closed", "USD per 1000",
+]  # fmt: skip
+_COMPARED = ["vs", "difference", "95% interval", "verdict", "won/lost", "p"]
 _BOUND_VERDICT = "bound"
 
 
 def markdown_report(evaluation: Evaluation) -> str:
-    """The comparison, the benchmarks, the workers' shares, and how much these tasks can tell, as Markdown."""
+    """All that was compared, and how much these tasks can tell, as Markdown."""
     parts = [
         _summary(evaluation),
         _markdown_table(_HEADINGS, _policy_rows(evaluation)),
         _markdown_table(*_benchmark_rows(evaluation)),
         _markdown_table(*_share_rows(evaluation)),
+        _comparison_table(evaluation),
+        _seed_table(evaluation),
+        _left_out_table(evaluation),
         "\n".join(f"- {note}" for note in _notes(evaluation)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -48,6 +54,7 @@ def _policy_rows(evaluation: Evaluation) -> list[list[str]]:
             f"{points(result.low)} to {points(result.high)}",
             _BOUND_VERDICT if result.kind == "bound" else _verdict(evaluation, result),
             f"{result.wins}/{result.losses}",
+            "-" if result.gap_closed is None else f"{result.gap_closed.share:.0%}",
             "unknown" if result.cost_usd is None else f"{1000 * result.cost_usd:.3f}",
         ]
         for result in evaluation.policies
@@ -56,6 +63,37 @@ def _policy_rows(evaluation: Evaluation) -> list[list[str]]:
 
 def _verdict(evaluation: Evaluation, result: PolicyResult) -> str:
     return "reference" if result is evaluation.policy("best_single") else result.verdict
+
+
+def _compared(one: Difference) -> list[str]:
+    return [
+        points(one.difference),
+        f"{points(one.low)} to {points(one.high)}",
+        one.verdict,
+        f"{one.wins}/{one.losses}",
+        f"{one.p:.2g}",
+    ]
+
+
+def _comparison_table(evaluation: Evaluation) -> str:
+    rows = [[one.head, one.other, *_compared(one)] for one in evaluation.comparisons]
+    return _markdown_table(["head", *_COMPARED], rows) if rows else ""
+
+
+def _seed_table(evaluation: Evaluation) -> str:
+    rows = [
+        [one.trainer, str(one.seeds), f"{one.lowest:.1%} to {one.highest:.1%}", REFERENCE, *_compared(one)]
+        for one in evaluation.seeds
+    ]
+    return _markdown_table(["trainer", "seeds", "accuracy", *_COMPARED], rows) if rows else ""
+
+
+def _left_out_table(evaluation: Evaluation) -> str:
+    rows = [
+        [one.trainer, one.benchmark, str(one.n_test), f"{one.accuracy:.1%}", one.reference_worker, *_compared(one)]
+        for one in evaluation.left_out
+    ]
+    return _markdown_table(["trainer", "not trained on", "test tasks", "accuracy", *_COMPARED], rows) if rows else ""
 
 
 def _benchmark_rows(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
@@ -76,14 +114,30 @@ def _share_rows(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
+    gates = [
+        f"The gate {'lets the head of' if gate.passed else 'publishes the best single worker instead of'} "
+        f"{gate.trainer}{' pass' if gate.passed else ''}: {gate.reason}, on {gate.n} train tasks."
+        for gate in evaluation.gates
+    ]
     absent = [f"trained without {worker.name}: {worker.reason}." for worker in evaluation.dropped]
-    return absent + [
+    power = [
         f"{result.name}: {result.verdict}; these {evaluation.n_test} tasks would show a difference of "
         f"{result.detectable * 100:.1f} points with 80% power."
         if result.detectable is not None
         else f"{result.name}: {result.verdict}; it solves the same tasks as the best single worker."
         for result in evaluation.heads
     ]
+    seeds = [
+        f"{one.trainer}: with {one.seeds} training seeds {points(one.difference)} points over the best single worker, "
+        f"interval over tasks and seeds {points(one.low)} to {points(one.high)}: {one.verdict}."
+        for one in evaluation.seeds
+    ]
+    unseen = [
+        f"{one.trainer} on {one.benchmark} without having seen it: {points(one.difference)} points over "
+        f"{one.reference_worker}, {points(one.low)} to {points(one.high)}: {one.verdict}."
+        for one in evaluation.left_out
+    ]
+    return absent + power + seeds + unseen + gates
 
 
 def points(difference: float) -> str:

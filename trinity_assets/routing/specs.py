@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TABLE_VERSION = 1
 """Raise it when equal solves and tasks would be joined or split differently."""
 
-EVALUATION_VERSION = 1
+EVALUATION_VERSION = 2
 """Raise it when equal tables and heads would be judged differently."""
 
 
@@ -35,6 +35,18 @@ class SplitSpec(Spec):
     seed: int = 0
     test: float = Field(default=0.4, gt=0, lt=1)
     folds: int = Field(default=5, ge=2)
+
+
+class GateSpec(Spec):
+    """When a router publishes its head, and not the best single worker, always.
+
+    Then, if the head's cross-fitted gain in accuracy is above zero at 95% confidence. With ``saving``, a share of the
+    best single worker's cost, also if it saves at least that much and loses at most ``tolerance`` of accuracy, both at
+    95% confidence.
+    """
+
+    saving: float | None = Field(default=None, gt=0, lt=1)
+    tolerance: float = Field(default=0.01, ge=0, lt=1)
 
 
 class RidgeSettings(Spec):
@@ -114,14 +126,17 @@ class RouterTraining(Spec):
     ``cost_weights`` ask every trainer for one more head each, which weighs a worker's cost against its score: the score
     that 1 USD per 1000 answers is worth. Such a head is named ``<trainer>@<weight>``, and can be exported.
 
-    ``on_incomplete`` says what a router does about a worker with an incomplete cell: wait for it, or be trained without
-    it until the cell is complete.
+    ``training_seeds`` is with how many seeds the evaluation trains each trainer that draws. ``on_incomplete`` says what
+    a router does about a worker with an incomplete cell: wait for it, or be trained without it until the cell is
+    complete.
     """
 
     trainers: Annotated[dict[str, SerializeAsAny[Spec]], WithJsonSchema(_trainers_schema())] = Field(min_length=1)
     export: str
     cost_weights: tuple[float, ...] = ()
     split: SplitSpec = SplitSpec()
+    gate: GateSpec = GateSpec()
+    training_seeds: int = Field(default=3, ge=1)
     on_incomplete: OnIncomplete = "wait"
 
     @field_validator("trainers", mode="before")

@@ -1,40 +1,165 @@
-"""The statistics of comparing two policies on the same tasks."""
+"""The statistics of comparing policies on the same tasks.
+
+Everything is about a mean over tasks that were drawn, and over training seeds where there are several. **What is drawn
+together is resampled together**: near-duplicate tasks are one group, and a seed is one for all tasks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
+import pandas as pd
+
+from trinity_assets.grading.significance import mcnemar_p
 
 Verdict = Literal["win", "tie", "loss"]
 
 CONFIDENCE = 0.95
-_Z_INTERVAL = 1.96
-_Z_POWER = 0.84
-"""Normal quantiles of a two-sided 5% test with 80% power."""
+POWER = 0.8
+
+_TAIL = (1 - CONFIDENCE) / 2
+_Z = NormalDist().inv_cdf(1 - _TAIL) + NormalDist().inv_cdf(POWER)
+"""Of a two-sided 5% test with 80% power: 1.96 + 0.84."""
+
+_CHUNK_WEIGHTS = 1 << 18
+"""Weights drawn at once: 2 MiB of float64, small enough to stay in a core's cache until they are multiplied."""
 
 
-def paired_bootstrap(differences: np.ndarray, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The percentile interval of each column's mean, over resampled tasks (Efron and Tibshirani, 1993, chapter 13).
+def task_groups(table: pd.DataFrame) -> np.ndarray:
+    """(n,) a number per near-duplicate group of a router table; equal names in two benchmarks are two groups."""
+    return table.groupby(["benchmark", "group"], sort=False).ngroup().to_numpy()
+
+
+def resampled_means(
+    values: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of each column, and its means over resampled tasks (Efron and Tibshirani, 1993, chapter 13).
+
+    All columns see the same resamples, so that a function of several of their means is resampled by applying it to
+    each row. Tasks of one group are drawn together. With training seeds, tasks and seeds are drawn independently of
+    each other (Owen, Annals of Applied Statistics 1(2), 2007). Of m groups or seeds, m - 1 are drawn, which leaves the
+    variance of a mean unbiased however few they are (Rao and Wu, JASA 83(401), 1988).
+
+    A resample is a row of counts, so that many resamples of many columns are one matrix product.
+
+    Args:
+        values: (n, k), or (n, seeds, k) where each policy was trained several times.
+        groups: (n,) the group of each task; None if each is its own.
+
+    Returns:
+        (k,) and (resamples, k).
+    """
+    n, seeds, k = len(values), 1 if values.ndim == 2 else values.shape[1], values.shape[-1]
+    flat = values.reshape(n, seeds * k).astype(np.float64, copy=False)
+    sums, sizes = (flat, np.ones(n)) if groups is None else _grouped(flat, groups)
+    generator = np.random.default_rng(seed)
+    means = np.empty((resamples, seeds * k))
+    for rows, weights in _draws(generator, len(sizes), resamples):
+        means[rows] = (weights @ sums) / (weights @ sizes)[:, None]
+    if seeds == 1:
+        return flat.mean(axis=0), means
+    by_seed = np.concatenate([weights for _, weights in _draws(generator, seeds, resamples)]) / (seeds - 1)
+    crossed = np.einsum("bsk,bs->bk", means.reshape(resamples, seeds, k), by_seed)
+    return values.mean(axis=(0, 1)), crossed
+
+
+def percentile_interval(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends (k,) of the 95% interval that resampled ``means`` (resamples, k) give."""
+    low, high = np.quantile(means, [_TAIL, 1 - _TAIL], axis=0)
+    return low, high
+
+
+def paired_bootstrap(
+    differences: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The percentile interval of each column's mean, over resampled tasks and training seeds.
 
     All columns see the same resamples, so policies that choose alike get intervals alike.
 
     Args:
-        differences: (n, k) per task, a policy's score minus the reference's.
+        differences: (n, k) or (n, seeds, k), per task a policy's score minus the reference's.
+        groups: (n,) near-duplicate group of each task, as for :func:`resampled_means`.
 
     Returns:
         Lower and upper ends (k,) of the 95% interval.
     """
-    generator = np.random.default_rng(seed)
-    n = len(differences)
-    means = np.stack([differences[generator.integers(n, size=n)].mean(axis=0) for _ in range(resamples)])
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    return low, high
+    return percentile_interval(resampled_means(differences, resamples, seed, groups)[1])
 
 
-def verdict(low: float, high: float) -> Verdict:
-    """``tie`` unless the whole interval lies on one side of zero."""
+@dataclass(frozen=True)
+class Estimate:
+    """A mean, or a ratio of means, with the ends of its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def estimate(values: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None) -> Estimate:
+    """The mean of ``values`` (n,) over tasks, with its bootstrap interval."""
+    (mean,), means = resampled_means(values[:, None], resamples, seed, groups)
+    (low,), (high,) = percentile_interval(means)
+    return Estimate(float(mean), float(low), float(high))
+
+
+def oracle_gap_closed(
+    policy: np.ndarray,
+    reference: np.ndarray,
+    oracle: np.ndarray,
+    resamples: int,
+    seed: int,
+    groups: np.ndarray | None = None,
+) -> Estimate | None:
+    """The share of the way from the reference to the oracle that a policy goes, each (n,) scores on the same tasks.
+
+    ``(policy - reference) / (oracle - reference)``, of means; 1 is the oracle's, below 0 is a loss. The interval is
+    that of the ratio over resampled tasks.
+
+    Returns:
+        None where the gap itself cannot be told from none, its interval reaching 0: a share of it would be a quotient
+        by noise. An oracle that equals the reference is such a case.
+    """
+    values = np.stack([policy - reference, oracle - reference], axis=1)
+    (gained, gap), means = resampled_means(values, resamples, seed, groups)
+    if percentile_interval(means)[0][1] <= 0:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = means[:, :1] / means[:, 1:]
+    (low,), (high,) = percentile_interval(ratios[means[:, 1] > 0])
+    return Estimate(float(gained / gap), float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Discordant:
+    """How many tasks tell two policies apart, in either direction, and the exact p of that (McNemar, 1947)."""
+
+    wins: int
+    losses: int
+    p: float
+
+
+def discordant(differences: np.ndarray, groups: np.ndarray | None = None) -> Discordant:
+    """The discordant tasks of ``differences`` (n,), a policy's score minus the reference's.
+
+    McNemar's test takes pairs that do not depend on each other: near-duplicates count once, by the sign of their sum.
+    """
+    sums = differences if groups is None else _grouped(differences[:, None], groups)[0][:, 0]
+    wins, losses = int((sums > 0).sum()), int((sums < 0).sum())
+    return Discordant(wins, losses, mcnemar_p(wins, losses))
+
+
+def verdict(low: float, high: float, p: float = 0.0) -> Verdict:
+    """``tie`` unless the whole interval lies on one side of zero.
+
+    With ``p``, the exact one of the discordant tasks, it is also a tie where that is no proof at 5%: among few
+    discordant tasks that all point one way, no resample points the other, however likely that was by chance.
+    """
+    if p > 1 - CONFIDENCE:
+        return "tie"
     if low > 0:
         return "win"
     return "loss" if high < 0 else "tie"
@@ -43,10 +168,40 @@ def verdict(low: float, high: float) -> Verdict:
 def detectable_difference(differences: np.ndarray) -> float:
     """The smallest mean difference that this many tasks would show with 80% power.
 
-    From ``n = (z_interval + z_power)^2 var / difference^2``, which for 0/1 scores is the size of McNemar's test with
-    ``var`` the share of discordant tasks. NaN if no task tells the two apart.
+    NaN if no task tells the two apart; :func:`detectable` has the formula.
     """
     spread = float(np.mean(differences**2))
-    if spread == 0:
-        return float("nan")
-    return (_Z_INTERVAL + _Z_POWER) * (spread / len(differences)) ** 0.5
+    return detectable(spread, len(differences)) if spread else float("nan")
+
+
+def detectable(spread: float, tasks: int) -> float:
+    """The smallest mean difference that ``tasks`` tasks would show with 80% power.
+
+    From ``n = (z_interval + z_power)^2 var / difference^2``, which for 0/1 scores is the size of McNemar's test with
+    ``var`` the share of discordant tasks. ``spread`` is that: the mean square of the differences.
+    """
+    return _Z * (spread / tasks) ** 0.5
+
+
+def tasks_needed(spread: float, difference: float) -> int:
+    """How many tasks show a mean ``difference`` with 80% power; see :func:`detectable`."""
+    return int(np.ceil(_Z**2 * spread / difference**2))
+
+
+def _grouped(values: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sums (g, k) of ``values`` (n, k) within each group, and the groups' sizes (g,)."""
+    _, members, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(sizes), values.shape[1]))
+    np.add.at(sums, members, values)
+    return sums, sizes.astype(np.float64)
+
+
+def _draws(generator: np.random.Generator, m: int, resamples: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """How often each of ``m`` is drawn in each resample, (rows, m) at a time with the rows' place."""
+    drawn = max(1, m - 1)
+    chunk = max(1, _CHUNK_WEIGHTS // m)
+    for start in range(0, resamples, chunk):
+        rows = min(chunk, resamples - start)
+        picked = generator.integers(m, size=(rows, drawn)) + m * np.arange(rows)[:, None]
+        counts = np.bincount(picked.ravel(), minlength=rows * m).reshape(rows, m)
+        yield slice(start, start + rows), counts.astype(np.float64)

@@ -89,6 +89,11 @@ def cost_matrix(table: pd.DataFrame, workers: Sequence[str]) -> np.ndarray:
     return table[[f"cost__{worker}" for worker in workers]].to_numpy(dtype=np.float64)
 
 
+def latency_matrix(table: pd.DataFrame, workers: Sequence[str]) -> np.ndarray:
+    """(n, L) float64 in seconds per answer, NaN where unknown."""
+    return table[[f"latency__{worker}" for worker in workers]].to_numpy(dtype=np.float64)
+
+
 def priced_costs(table: pd.DataFrame, workers: Sequence[str], prices: Mapping[str, Price | None]) -> np.ndarray:
     """(n, L) float64 in USD per answer at ``prices``, NaN where unknown.
 

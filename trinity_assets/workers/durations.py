@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trinity_assets.workers.specs import EmbeddedProvider, Limits, ProviderSpec, WorkerSpec
-
-MINUTE_S = 60.0
+from trinity_assets.workers.specs import MINUTE_S, EmbeddedProvider, Limits, ProviderSpec, WorkerSpec
 
 
 @dataclass(frozen=True)

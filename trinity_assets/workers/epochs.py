@@ -85,6 +85,17 @@ def present_epoch(ledger: Ledger, worker: str, benchmark: str) -> int:
         return _newest_answered(connection, worker, benchmark) if present is None else present.number
 
 
+def unfinished_epoch(ledger: Ledger, worker: str, benchmark: str) -> Epoch | None:
+    """The present epoch of a cell if somebody opened it and not all of its answers have settled. Reads only.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    with ledger.database.translated("read"), ledger.database.reading() as connection:
+        present = _newest(connection, worker, benchmark)
+    return present if present is not None and present.completed_at is None else None
+
+
 def complete_epoch(ledger: Ledger, epoch: Epoch) -> None:
     """Record that the last answer of ``epoch`` has settled; from now on a new one may be opened.
 

@@ -1,7 +1,7 @@
 """The ledger's rows in files, JSON lines or Parquet by the name's end, and back.
 
-A file holds answers or calls, with the columns of their table (calls without the row number). What comes back is what
-went out: texts, nulls and floats to the last bit.
+A file holds answers, calls or epochs, with the columns of their table (calls without the row number). What comes back
+is what went out: texts, nulls and floats to the last bit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 from trinity_assets.errors import LedgerFileError
 from trinity_assets.spec import Sha256, Spec
 from trinity_assets.workers.ledger import Ledger
-from trinity_assets.workers.ledger_tables import ANSWERS, CALLS
+from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, EPOCHS
 from trinity_assets.workers.outcomes import Status
 
 NAMED = 10
@@ -40,9 +40,18 @@ Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _AskedRow(Spec):
+class _Row(Spec):
     model_config = ConfigDict(strict=True)
 
+    @field_validator("*")
+    @classmethod
+    def _can_be_kept(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value.encode()
+        return value
+
+
+class _AskedRow(_Row):
     request_digest: Sha256
     run: str
     at: Amount
@@ -61,13 +70,6 @@ class _AskedRow(Spec):
     cost_source: str | None
     latency_s: Amount | None
     fingerprint: str | None = None
-
-    @field_validator("*")
-    @classmethod
-    def _can_be_kept(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            value.encode()
-        return value
 
 
 class _AnswerRow(_AskedRow):
@@ -89,14 +91,23 @@ class _CallRow(_AskedRow):
     reserved_usd: Amount | None = None
 
 
+class _EpochRow(_Row):
+    worker: str
+    benchmark: str
+    epoch: Annotated[Count, Field(ge=1)]
+    opened_at: Amount
+    opened_by: str
+    completed_at: Amount | None
+
+
 @dataclass(frozen=True)
 class _Kind:
-    """One of the two tables, and how its rows are told apart."""
+    """One of the tables, and how its rows are told apart: by ``key``, whose first column leads an index."""
 
     name: str
     table: sa.Table
     order: tuple[sa.ColumnElement[Any], ...]
-    model: type[_AskedRow]
+    model: type[_Row]
     key: tuple[str, ...]
 
     @property
@@ -109,6 +120,9 @@ class _Kind:
 
 _ANSWERS = _Kind("answers", ANSWERS, (ANSWERS.c.at, ANSWERS.c.request_digest), _AnswerRow, ("request_digest",))
 _CALLS = _Kind("calls", CALLS, (CALLS.c.id,), _CallRow, ("request_digest", "run", "at", "attempt"))
+_EPOCHS = _Kind(
+    "epochs", EPOCHS, (EPOCHS.c.worker, EPOCHS.c.benchmark, EPOCHS.c.epoch), _EpochRow, ("worker", "benchmark", "epoch")
+)
 
 
 @dataclass(frozen=True)
@@ -134,21 +148,39 @@ def export_calls(ledger: Ledger, path: Path) -> int:
     return _export(ledger, path, _CALLS)
 
 
-def import_files(ledger: Ledger, answers: Path, calls: Path | None = None) -> tuple[Imported, Imported | None]:
-    """Add the answers, and calls, of files that :func:`export_answers` and :func:`export_calls` wrote: all or nothing.
+def export_epochs(ledger: Ledger, path: Path) -> int:
+    """Write every epoch to ``path``, as :func:`export_answers` does: who opened it, and whether it is complete."""
+    return _export(ledger, path, _EPOCHS)
 
-    An answer whose request is settled in the ledger already stays as it is there, and so does a call.
+
+@dataclass(frozen=True)
+class ImportedFiles:
+    """What became of the rows of each file; None: there was none of that kind."""
+
+    answers: Imported
+    calls: Imported | None
+    epochs: Imported | None
+
+
+def import_files(ledger: Ledger, answers: Path, calls: Path | None = None, epochs: Path | None = None) -> ImportedFiles:
+    """Add what the functions above wrote to files: all or nothing.
+
+    An answer whose request is settled in the ledger already stays as it is there, and so do a call and an epoch.
+    Without their epochs, answers count as a first collection that may be incomplete.
 
     Raises:
         LedgerFileError: a file cannot be read or holds rows that are none; they are named, and nothing was imported.
         LedgerError: the ledger cannot be written; nothing was imported.
     """
-    _check(answers, _ANSWERS)
-    if calls is not None:
-        _check(calls, _CALLS)
+    for path, kind in ((answers, _ANSWERS), (calls, _CALLS), (epochs, _EPOCHS)):
+        if path is not None:
+            _check(path, kind)
     with ledger.database.translated("import into"), ledger.database.exclusive() as connection:
-        imported = _insert(ledger, connection, answers, _ANSWERS)
-        return imported, None if calls is None else _insert(ledger, connection, calls, _CALLS)
+        return ImportedFiles(
+            _insert(ledger, connection, answers, _ANSWERS),
+            None if calls is None else _insert(ledger, connection, calls, _CALLS),
+            None if epochs is None else _insert(ledger, connection, epochs, _EPOCHS),
+        )
 
 
 def _export(ledger: Ledger, path: Path, kind: _Kind) -> int:
@@ -267,7 +299,7 @@ def _insert(ledger: Ledger, connection: sa.Connection, path: Path, kind: _Kind) 
     rows = (kind.model.model_validate(value).model_dump(mode="json") for _, value in _rows(path))
     key = [kind.table.c[name] for name in kind.key]
     while batch := list(itertools.islice(rows, _BATCH)):
-        there = sa.select(*key).where(kind.table.c.request_digest.in_({row["request_digest"] for row in batch}))
+        there = sa.select(*key).where(key[0].in_({row[kind.key[0]] for row in batch}))
         existing = {tuple(row) for row in connection.execute(there)}
         missing = [row for row in batch if kind.key_of(row) not in existing]
         if missing:

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 from trinity_assets.workers.retrying import RetryPolicy
 from trinity_assets.workers.scopes import Scope
-from trinity_assets.workers.specs import Limits, WorkerLimits
-
-MINUTE_S = 60.0
+from trinity_assets.workers.specs import MINUTE_S, Limits, WorkerLimits
 
 
 @dataclass(frozen=True)

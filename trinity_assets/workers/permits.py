@@ -32,8 +32,9 @@ from trinity_assets.workers.error_classes import KILLED, RATE_LIMITED
 from trinity_assets.workers.ledger_database import Database
 from trinity_assets.workers.ledger_tables import CALLS, PERMITS, PROBE, SCOPES
 from trinity_assets.workers.outcomes import Outcome, Status
-from trinity_assets.workers.pace import MINUTE_S, LastMinute, Pace
+from trinity_assets.workers.pace import LastMinute, Pace
 from trinity_assets.workers.scopes import Scope, keep_scopes, known_scopes
+from trinity_assets.workers.specs import MINUTE_S
 
 GRACE_S = 30.0
 """How much longer than its call may last a permit is believed, where nobody can see whether its process lives."""

@@ -95,6 +95,9 @@ class Price(Spec):
         return digest(self)[:12]
 
 
+MINUTE_S = 60.0
+
+
 class Limits(Spec):
     """What a provider lets all processes together do: open requests, requests and tokens per minute."""
 

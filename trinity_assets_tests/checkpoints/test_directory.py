@@ -147,18 +147,30 @@ def test_who_was_dropped_is_read_back_and_counts(tmp_path, fields):
     assert with_eve != without_eve
 
 
-def test_a_manifest_of_before_workers_were_dropped_reads_back_and_is_the_same(checkpoint):
+def test_a_manifest_of_before_workers_were_dropped_or_gates_kept_reads_back_and_is_the_same(checkpoint):
     before = load_checkpoint(checkpoint).manifest
     declared = json.loads((checkpoint / MANIFEST).read_text())
-    assert declared.pop("dropped") == []
+    assert (declared.pop("dropped"), declared.pop("gate")) == ([], None)
     (checkpoint / MANIFEST).write_text(json.dumps(declared))
     manifest = load_checkpoint(checkpoint).manifest
-    assert manifest.dropped == ()
-    # What it said of itself then, when there was no such field.
-    undigested = {"created_at", "environment", "dropped"}
+    assert (manifest.dropped, manifest.gate) == ((), None)
+    # What it said of itself then, when there were no such fields.
+    undigested = {"created_at", "environment", "dropped", "gate"}
     assert manifest.digest == before.digest == digest(manifest.model_dump(mode="json", exclude=undigested))
     undigested.add("data")
     assert manifest.data_version == digest(manifest.model_dump(mode="json", exclude=undigested))
+
+
+def test_a_manifest_that_publishes_what_the_gate_did_not_is_refused(checkpoint):
+    gate = {
+        "trainer": "ridge", "passed": False, "reason": "tied", "n": 9, "accuracy": 0.5, "reference_accuracy": 0.5,
+        "difference": 0.0, "low": -0.1, "high": 0.1, "p": 1.0, "saving": None,
+    }  # fmt: skip
+    rewrite(checkpoint, gate=gate)
+    with pytest.raises(CheckpointError, match="the policy is head though its head did not pass the gate"):
+        load_checkpoint(checkpoint)
+    rewrite(checkpoint, gate=gate, policy={"kind": "constant", "worker": "ada", "margin": None})
+    assert load_checkpoint(checkpoint).manifest.policy.worker == "ada"
 
 
 def test_the_policy_names_a_worker_exactly_when_constant():

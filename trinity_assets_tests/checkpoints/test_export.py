@@ -12,8 +12,10 @@ from trinity_assets.checkpoints.export import manifest_fields
 from trinity_assets.checkpoints.manifest import ManifestFields
 from trinity_assets.errors import CheckpointError
 from trinity_assets.routing.completeness import Dropped
+from trinity_assets.routing.crossfit import Learn, learner
 from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.head import BestSingle, HeadRow, Heads, HeadSpec
+from trinity_assets.routing.specs import RidgeSettings
 from trinity_assets.routing.table import ROUTER_TABLE, router_table_schema
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.store.artifacts import ArtifactStore
@@ -35,18 +37,26 @@ def worker(name: str, max_tokens: int = 32) -> WorkerSpec:
 
 
 POOL = [worker("ada"), worker("bob"), worker("cyd")]
+RIDGE = learner("ridge", RidgeSettings())
 WITHOUT_BOB = (Dropped(name="bob", reason="answers on quiz were never complete"),)
 
 
 def fields(
-    store: ArtifactStore, pool: Sequence[WorkerSpec], trained: Sequence[WorkerSpec], dropped: Sequence[Dropped] = ()
+    store: ArtifactStore,
+    pool: Sequence[WorkerSpec],
+    trained: Sequence[WorkerSpec],
+    dropped: Sequence[Dropped] = (),
+    learn: Learn = RIDGE,
 ) -> ManifestFields:
-    """What is exported for ``pool`` of a head that was trained for ``trained``, less the workers that it says."""
+    """What is exported for ``pool`` of a head that was trained for ``trained``, less the workers that it says.
+
+    The gate sees the heads of ``learn``.
+    """
     names = [one.name for one in trained]
-    drawn = features(60, 4)
+    drawn = features(120, 4)
     table = table_of(planted_scores(drawn, len(names))[0], names)
     weights = {"ridge": np.zeros((len(names), 4), np.float32)}
-    evaluation = evaluate(table, drawn, weights, names, dropped=dropped, resamples=50)
+    evaluation = evaluate(table, drawn, weights, names, dropped=dropped, recipes={"ridge": [learn]}, resamples=200)
     spec = HeadSpec(
         router="starter",
         workers=tuple(HeadRow(name=one.name, digest=one.digest) for one in trained),
@@ -71,6 +81,18 @@ def test_the_pool_is_what_the_head_was_trained_for_and_the_others_are_named(stor
     part = fields(store, POOL, [POOL[0], POOL[2]], WITHOUT_BOB)
     assert [entry.name for entry in part.pool] == ["ada", "cyd"]
     assert (part.rows.workers, part.offsets, part.dropped) == (2, (0.0, 0.0), WITHOUT_BOB)
+
+
+def test_a_head_that_passes_the_gate_is_published_and_no_other(store):
+    passed = fields(store, POOL, POOL)
+    assert passed.policy.kind == "head" and passed.gate is not None and passed.gate.passed
+    assert passed.gate.low > 0 and passed.evaluation.accuracy != passed.evaluation.baselines["best_single"]
+    refused = fields(store, POOL, POOL, learn=lambda objective: np.zeros(objective.shape))
+    assert refused.gate is not None and not refused.gate.passed
+    assert refused.policy.kind == "constant" and refused.policy.worker in ("ada", "bob", "cyd")
+    # What it says of itself is what is published: the best single worker, which ties with itself.
+    assert refused.evaluation.accuracy == refused.evaluation.baselines["best_single"]
+    assert (refused.evaluation.verdict, refused.evaluation.interval) == ("tie", (0.0, 0.0))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from trinity_assets.defs import keys
 from trinity_assets.defs.build import pending, select
 from trinity_assets.defs.dropping import dropped_workers
 from trinity_assets.defs.lineage import recorded_metadata
-from trinity_assets.routing.evaluation import read_evaluation
+from trinity_assets.routing.results import read_evaluation
 from trinity_assets.store.tables import read_table
 from trinity_assets_tests.graph.scripted_models import CAPITALS, SUMS, TASKS, behaving
 from trinity_assets_tests.graph.small_catalog import ALL_ASSETS, CONTAMINATION, DRIFT, ROUTER, Site, cell_names, names

@@ -10,6 +10,8 @@ import pytest
 
 from trinity_assets import cli
 from trinity_assets.defs import present_snapshots
+from trinity_assets.workers.epochs import enter_epoch
+from trinity_assets.workers.ledger import Ledger
 from trinity_assets_tests.graph.scripted_models import TASKS
 from trinity_assets_tests.graph.small_catalog import Site
 
@@ -112,3 +114,24 @@ def test_a_budget_that_will_not_do_and_a_price_that_nobody_knows(empty_site: Sit
     assert [row[6:8] for row in rows(said) if row[0] == "terse"] == [["unknown", "unknown"]] * 2
     assert "No price is known of terse, so a build with a budget does not ask there" in said
     assert "The budget of a build is 0.0010 USD: it will not suffice" in said
+
+
+def test_what_asking_again_takes(empty_site: Site, run: Run) -> None:
+    """All of a complete cell, and the rest of an epoch that is not finished, which is gone on with."""
+    empty_site.build('key:"benchmarks/*" or key:"answers/direct/*" or key:"answers/terse/sums"')
+    with Ledger(f"sqlite:///{empty_site.home / 'ledger.sqlite'}") as ledger:
+        enter_epoch(ledger, "direct", "sums", by="r2", new="this week")
+    selection = "tag:worker=direct or tag:worker=terse"
+    assert [row[:3] for row in rows(run("plan", selection)[1])] == [
+        ["direct", "sums", "24/24"],
+        ["direct", "capitals", "0/12"],
+        ["terse", "sums", "0/24"],
+        ["terse", "capitals", "12/12"],
+    ]
+    assert {row[2] for row in rows(run("plan", "--again", selection)[1])} == {"24/24", "12/12"}
+    said = run("rebaseline", "--dry-run", selection)[1]
+    assert [line for line in said.splitlines() if "answers/direct" in line] == [
+        "  answers/direct/capitals",
+        "  answers/direct/sums   goes on with 'this week'",
+    ]
+    assert said.endswith(f"What it will take: trinity-assets plan --again {selection!r}\n")

@@ -18,7 +18,7 @@ import yaml
 from trinity_assets.checkpoints.directory import load_checkpoint
 from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import recorded_metadata
-from trinity_assets.routing.evaluation import read_evaluation
+from trinity_assets.routing.results import read_evaluation
 from trinity_assets.store.tables import read_table
 from trinity_assets_tests.graph import small_catalog
 from trinity_assets_tests.graph.small_catalog import Built, Site, cell_names

@@ -1,14 +1,22 @@
 import json
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from trinity_assets.errors import ArtifactError, TrainingError
 from trinity_assets.routing.baselines import Side, baselines, best_worker
 from trinity_assets.routing.completeness import Dropped
-from trinity_assets.routing.evaluation import Evaluation, evaluate, read_evaluation, write_evaluation
+from trinity_assets.routing.crossfit import learners
+from trinity_assets.routing.evaluation import evaluate
+from trinity_assets.routing.objective import route, training_objective
 from trinity_assets.routing.report import markdown_report, text_report
+from trinity_assets.routing.results import Evaluation, read_evaluation, write_evaluation
+from trinity_assets.routing.specs import RidgeSettings, SepCMAESSettings
 from trinity_assets.routing.statistics import detectable_difference, paired_bootstrap, verdict
+from trinity_assets.routing.table import score_matrix
+from trinity_assets.routing.trainers import sep_cma_es
 from trinity_assets.spec import digest
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores, table_of
@@ -170,6 +178,79 @@ class TestEvaluate:
             an_evaluation().policy("lasso")
 
 
+class TestRetraining:
+    """What an evaluation trains by itself: with other seeds, and without a benchmark."""
+
+    @staticmethod
+    def two_benchmarks(n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:
+        """Two benchmarks of which one asks for the other worker than its features would say on the first."""
+        drawn = features(n, 8)
+        scores, _ = planted_scores(drawn, 3)
+        table = table_of(scores, WORKERS)
+        second = np.arange(n) >= n // 2
+        table.loc[second, "benchmark"] = "riddles"
+        columns = [f"score__{worker}" for worker in WORKERS]
+        table.loc[second, columns] = np.roll(scores[second], 1, axis=1)
+        return table, drawn
+
+    def test_a_head_is_worth_little_on_a_benchmark_of_another_rule(self):
+        table, drawn = self.two_benchmarks()
+        recipes = {"ridge": learners("ridge", RidgeSettings(), 3)}
+        evaluation = evaluate(table, drawn, {}, WORKERS, recipes=recipes, resamples=300)
+        assert evaluation.seeds == (), "ridge draws nothing"
+        tests = table[table["split"] == "test"].groupby("benchmark").size()
+        assert {one.benchmark: one.n_test for one in evaluation.left_out} == tests.to_dict()
+        for one in evaluation.left_out:
+            train = table[(table["split"] == "train") & (table["benchmark"] != one.benchmark)]
+            means = train[[f"score__{worker}" for worker in WORKERS]].mean()
+            assert one.reference_worker == WORKERS[int(means.to_numpy().argmax())]
+            assert one.accuracy < 0.5 and one.verdict != "win"
+
+    def test_one_benchmark_cannot_be_left_out(self):
+        drawn = features(200, 8)
+        table = table_of(planted_scores(drawn, 3)[0], WORKERS)
+        recipes = {"ridge": learners("ridge", RidgeSettings(), 1)}
+        assert evaluate(table, drawn, {}, WORKERS, recipes=recipes, resamples=50).left_out == ()
+
+    def test_seeds_are_drawn_again_and_resampled(self):
+        drawn = features(300, 8)
+        table = table_of(planted_scores(drawn, 3, noise=0.2)[0], WORKERS)
+        settings = SepCMAESSettings(generations=4)
+        learns = learners("sep_cma_es", settings, 3)
+        objective = training_objective(table, drawn, WORKERS)
+        held_out = (table["split"] == "test").to_numpy()
+        scores = score_matrix(table, WORKERS)[held_out]
+        rows = np.arange(held_out.sum())
+        accuracies = [scores[rows, route(drawn[held_out], learn(objective))].mean() for learn in learns]
+        exported = sep_cma_es.train(objective, settings).weights
+        evaluation = evaluate(
+            table, drawn, {"sep_cma_es": exported}, WORKERS, recipes={"sep_cma_es": learns}, resamples=300
+        )
+        (spread,) = evaluation.seeds
+        assert (spread.trainer, spread.seeds) == ("sep_cma_es", 3)
+        assert (spread.lowest, spread.highest) == (pytest.approx(min(accuracies)), pytest.approx(max(accuracies)))
+        assert spread.lowest < spread.highest
+        assert spread.difference == pytest.approx(np.mean(accuracies) - evaluation.policy("best_single").accuracy)
+        assert spread.low < spread.difference < spread.high
+        assert evaluation.policy("sep_cma_es").accuracy == pytest.approx(accuracies[0]), "the exported one is the first"
+
+
+def test_every_head_is_compared_with_every_policy_that_can_be_run():
+    evaluation = an_evaluation({"ridge": always(0), "sep_cma_es": always(1)})
+    assert [(one.head, one.other) for one in evaluation.comparisons] == [
+        (head, other)
+        for head, rival in (("ridge", "sep_cma_es"), ("sep_cma_es", "ridge"))
+        for other in (rival, "random", "lookup", "knn")
+    ]
+    (
+        one,
+        *_,
+    ) = evaluation.comparisons
+    first, second = (evaluation.policy(name) for name in ("ridge", "sep_cma_es"))
+    assert one.difference == pytest.approx(first.accuracy - second.accuracy)
+    assert one.wins - one.losses == round(evaluation.n_test * one.difference)
+
+
 def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
     store = ArtifactStore(str(tmp_path))
     evaluation = an_evaluation({"ridge": always(0)})
@@ -181,11 +262,27 @@ def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
     assert write_evaluation(store, evaluation.model_copy(update={"n_train": 1}), {})[1] != version
     dropped = (Dropped(name="eve", reason="answers on quiz were never complete"),)
     assert write_evaluation(store, evaluation.model_copy(update={"dropped": dropped}), {})[1] != version
-    undropped = evaluation.model_dump(mode="json", exclude={"dropped": True, "policies": {"__all__": {"cost_usd"}}})
-    assert version == digest(undropped), "as before there was such a field"
+    measured: Any = {"dropped": True, "policies": {"__all__": {"cost_usd", "latency_s"}}}
+    assert version == digest(evaluation.model_dump(mode="json", exclude=measured)), "as before there was such a field"
     for data in (b"nonsense", b"[]", b'{"kind": "head"}', b'{"kind": "evaluation", "evaluation": {}}'):
         with pytest.raises(ArtifactError, match="is not an evaluation"):
             read_evaluation(store, store.put(data))
+
+
+def test_reports_say_what_was_trained_again():
+    table, drawn = TestRetraining.two_benchmarks()
+    recipes = {
+        "ridge": learners("ridge", RidgeSettings(), 3),
+        "sep_cma_es": learners("sep_cma_es", SepCMAESSettings(generations=3), 3),
+    }
+    evaluation = evaluate(table, drawn, {"ridge": always(0)}, WORKERS, recipes=recipes, resamples=50)
+    markdown, text = markdown_report(evaluation), text_report(evaluation)
+    assert "| trainer | seeds | accuracy |" in markdown and "\n| sep_cma_es | 3 |" in markdown
+    assert "\n| ridge | riddles | " in markdown and "\n| ridge | knn | " in markdown
+    assert "sep_cma_es: with 3 training seeds" in text and "ridge on riddles without having seen it: " in text
+    assert evaluation.gate("ridge").passed and not evaluation.gate("sep_cma_es").passed
+    assert "The gate lets the head of ridge pass: " in text
+    assert "The gate publishes the best single worker instead of sep_cma_es: " in text
 
 
 def test_reports_say_what_was_measured():

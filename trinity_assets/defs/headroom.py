@@ -1,0 +1,50 @@
+"""The check beside a router's table: whether there is anything to route."""
+
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+if TYPE_CHECKING:
+    from trinity_assets.routing.headroom import Headroom
+
+WORTH_ROUTING = "worth_routing"
+"""The check of a router's headroom."""
+
+
+def headroom_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
+    """The definition of the check :data:`WORTH_ROUTING` of the table ``key``."""
+    return dg.AssetCheckSpec(
+        WORTH_ROUTING,
+        asset=key,
+        description=(
+            "Warns when there is nothing to route, before anything is trained: all workers solve the same tasks, one "
+            "is best on all, or the held-out tasks are too few to show even a perfect router's gain."
+        ),
+    )
+
+
+def headroom_checked(key: dg.AssetKey, found: "Headroom") -> dg.AssetCheckResult:
+    """The check of the table ``key``, of whose train tasks ``found`` was found."""
+    from trinity_assets.routing.headroom_report import headroom_verdict
+
+    return dg.AssetCheckResult(
+        asset_key=key,
+        check_name=WORTH_ROUTING,
+        passed=found.nothing_to_route is None,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=": ".join(headroom_verdict(found)),
+    )
+
+
+def headroom_metadata(found: "Headroom") -> dict[str, Any]:
+    """The headroom on the table's page: the report, and as numbers what a perfect router gains and what can be seen."""
+    from trinity_assets.routing.headroom_report import headroom_markdown
+
+    numbers = {
+        "headroom_oracle": found.oracle.value if found.oracle else None,
+        "headroom_cross_fitted": found.cross_fitted.value if found.cross_fitted else None,
+        "headroom_lookup": found.lookup.value if found.lookup else None,
+        "detectable": found.detectable,
+    }
+    known = {name: value for name, value in numbers.items() if value is not None}
+    return {"headroom": dg.MetadataValue.md(headroom_markdown(found)), **known}

@@ -1,0 +1,90 @@
+"""Cross-fitting: every train task is routed by a head that was learnt without it, so that no held-out task is spent.
+
+Stone, "Cross-Validatory Choice and Assessment of Statistical Predictions" (Journal of the Royal Statistical Society B
+36(2), 1974). The folds are those of the split, which keep near-duplicates together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trinity_assets.errors import TrainingError
+from trinity_assets.routing.baselines import best_worker
+from trinity_assets.routing.objective import TableObjective, route
+from trinity_assets.routing.specs import TRAINERS
+from trinity_assets.spec import Spec
+
+Learn = Callable[[TableObjective], np.ndarray]
+"""Learns a head (L, H) for an objective."""
+
+
+@dataclass(frozen=True)
+class TrainTasks:
+    """The train tasks of a table, row by row: features (n, H), scores and costs (n, L), folds (n,), groups (n,).
+
+    ``groups`` number the near-duplicate groups.
+    """
+
+    features: np.ndarray
+    scores: np.ndarray
+    costs: np.ndarray
+    folds: np.ndarray
+    groups: np.ndarray
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """What was chosen for tasks by what was learnt without them.
+
+    Attributes:
+        rows: (m,) the tasks, as row numbers of the train tasks: those on which every worker's score is known.
+        chosen: (m,) the worker that the head picks.
+        reference: (m,) the single worker that was best on what the head learnt from.
+        folds: how many folds there were to leave out.
+    """
+
+    rows: np.ndarray
+    chosen: np.ndarray
+    reference: np.ndarray
+    folds: int
+
+
+def learner(trainer: str, settings: Spec) -> Learn:
+    """What the trainer of that name learns with ``settings``."""
+    train = TRAINERS[trainer].load()
+    return lambda objective: train(objective, settings).weights
+
+
+def learners(trainer: str, settings: Spec, seeds: int) -> list[Learn]:
+    """The same with ``seeds`` training seeds, that of ``settings`` first; one for a trainer that draws nothing."""
+    if "seed" not in type(settings).model_fields:
+        return [learner(trainer, settings)]
+    first: int = getattr(settings, "seed")  # noqa: B009 - a field that only some settings have
+    return [learner(trainer, settings.model_copy(update={"seed": first + number})) for number in range(seeds)]
+
+
+def cross_fit(tasks: TrainTasks, learn: Learn) -> CrossFit:
+    """Leave out fold after fold. Where nothing can be learnt from the others, the reference is chosen.
+
+    With fewer than two folds there is nothing to leave out, and no task is routed.
+    """
+    complete = ~np.isnan(tasks.scores).any(axis=1)
+    present = np.unique(tasks.folds)
+    if len(present) < 2:
+        nothing = np.empty(0, dtype=np.intp)
+        return CrossFit(nothing, nothing, nothing, len(present))
+    chosen, reference = (np.zeros(len(tasks.scores), dtype=np.intp) for _ in range(2))
+    for fold in present:
+        held_out, rest = (tasks.folds == fold) & complete, tasks.folds != fold
+        reference[held_out] = best_worker(tasks.scores[rest], tasks.costs[rest])
+        try:
+            head = learn(TableObjective(tasks.features[rest], tasks.scores[rest], tasks.folds[rest]))
+        except TrainingError:
+            chosen[held_out] = reference[held_out]
+        else:
+            chosen[held_out] = route(tasks.features[held_out], head)
+    rows = np.flatnonzero(complete)
+    return CrossFit(rows, chosen[rows], reference[rows], len(present))
