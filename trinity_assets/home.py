@@ -37,6 +37,11 @@ def checkpoints_directory(home: Path) -> Path:
     return home / "checkpoints"
 
 
+def trainings_directory(home: Path) -> Path:
+    """Where interrupted trainings are kept until they are gone on with."""
+    return home / "trainings"
+
+
 def live_checks_directory(home: Path) -> Path:
     """Where the reports of live checks are kept."""
     return home / "live-check"

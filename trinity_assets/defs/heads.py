@@ -8,7 +8,7 @@ from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, router_group, router_tags
-from trinity_assets.defs.resources import StoreResource
+from trinity_assets.defs.resources import StoreResource, TrainingsResource
 from trinity_assets.spec import digest
 
 
@@ -19,41 +19,44 @@ def head_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
 
 def _head(router: Router) -> dg.AssetsDefinition:
     key = keys.head(router.name)
+    # With the workers' digests: a worker that is asked otherwise and solves the same tasks leaves the table's data
+    # version as it is, but a head that names the old worker could not be exported, nor its worker be asked.
+    identity: dict[str, Any] = {
+        "workers": [{"name": worker.name, "digest": worker.digest} for worker in router.workers],
+        "trainers": router.training.head_identity(),
+    }
+    prices = {worker.name: worker.price for worker in router.workers}
+    if router.training.cost_weights:
+        identity["prices"] = {name: price.model_dump() if price else None for name, price in prices.items()}
 
     @dg.asset(
         key=key,
         deps=[keys.table(router.name)],
         group_name=router_group(router),
         description=(
-            f"The bias-free heads of `{router.name}`, one per trainer ({', '.join(router.training.trainers)}): the "
+            f"The bias-free heads of `{router.name}`, one per trainer ({', '.join(router.training.heads)}): the "
             "worker to ask is the row with the largest product with the question's feature."
         ),
-        # With the workers' digests: a worker that is asked otherwise and solves the same tasks leaves the table's data
-        # version as it is, but a head that names the old worker could not be exported, nor its worker be asked.
-        code_version=digest(
-            {
-                "workers": [{"name": worker.name, "digest": worker.digest} for worker in router.workers],
-                "trainers": router.training.head_identity(),
-            }
-        ),
+        code_version=digest(identity),
         kinds={"safetensors", "numpy"},
         owners=OWNERS,
         tags=router_tags(router),
     )
-    def head(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+    def head(
+        context: dg.AssetExecutionContext, store: StoreResource, trainings: TrainingsResource
+    ) -> dg.MaterializeResult[Any]:
         from trinity_assets.routing.head import HeadSpec, best_single_on_train, write_heads
         from trinity_assets.routing.inputs import read_router_data
         from trinity_assets.routing.objective import training_objective
-        from trinity_assets.routing.specs import TRAINERS
+        from trinity_assets.routing.trainers.all_heads import train_heads
+        from trinity_assets.routing.trainers.head import Start
 
         upstream = Upstream(context)
         with step():
             artifacts = store.open()
             data = read_router_data(artifacts, upstream.sha256(keys.table(router.name)))
-            objective = training_objective(data.table, data.features, data.workers)
-            trained = {
-                name: TRAINERS[name].load()(objective, settings) for name, settings in router.training.trainers.items()
-            }
+            objective = training_objective(data.table, data.features, data.workers, prices)
+            trained = train_heads(objective, router.training, Start(directory=trainings.path()))
             spec = HeadSpec(
                 router=router.name,
                 workers=data.pool,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from trinity_assets.home import checkpoints_directory, ledger_url, store_url, trinity_home
+from trinity_assets.home import checkpoints_directory, ledger_url, store_url, trainings_directory, trinity_home
 from trinity_assets.store.artifacts import ArtifactStore
 
 if TYPE_CHECKING:
@@ -49,6 +49,16 @@ class CheckpointsResource(dg.ConfigurableResource):
         return Path(self.directory)
 
 
+class TrainingsResource(dg.ConfigurableResource):
+    """The directory in which interrupted trainings are kept."""
+
+    directory: str
+
+    def path(self) -> Path:
+        """That directory; it need not exist."""
+        return Path(self.directory)
+
+
 def default_resources() -> dict[str, dg.ConfigurableResource]:
     """Everything inside ``TRINITY_HOME``."""
     home = trinity_home()
@@ -56,4 +66,5 @@ def default_resources() -> dict[str, dg.ConfigurableResource]:
         "store": StoreResource(url=store_url(home)),
         "ledger": LedgerResource(home=str(home)),
         "checkpoints": CheckpointsResource(directory=str(checkpoints_directory(home))),
+        "trainings": TrainingsResource(directory=str(trainings_directory(home))),
     }

@@ -7,7 +7,8 @@ any trainer.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import GenericAlias
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,8 +18,8 @@ from pydantic import Field, SerializeAsAny, TypeAdapter, WithJsonSchema, field_v
 from trinity_assets.spec import Spec
 
 if TYPE_CHECKING:
-    from trinity_assets.routing.objective import Objective
-    from trinity_assets.routing.trainers.head import TrainedHead
+    from trinity_assets.routing.objective import Objective, TableObjective
+    from trinity_assets.routing.trainers.head import Start, TrainedHead
 
 
 TABLE_VERSION = 1
@@ -66,15 +67,24 @@ class SepCMAESSettings(Spec):
 
     ``mirrored`` draws half of each generation and mirrors it at the mean.
 
-    ``sigma0`` has no effect on a reward that only looks at the argmax of a bias-free head, which has no scale; it
-    matters for objectives that do.
+    ``patience`` keeps one fold from the search, to validate the distribution's mean on after each generation: the best
+    validated mean is the head, and this many generations without a better one end the search. None searches on all
+    tasks to the last generation.
+
+    ``sigma0`` has no effect on a reward that only looks at the argmax of a bias-free head, which has no scale, unless
+    the search starts from a given head, whose elements it is relative to.
     """
 
     generations: int = Field(default=60, ge=1)
     sigma0: float = Field(default=0.5, gt=0)
     population: int | None = Field(default=None, ge=4)
-    mirrored: bool = False
+    mirrored: bool = True
+    patience: int | None = Field(default=None, ge=1)
     seed: int = 0
+
+
+class ConstantSettings(Spec):
+    """The best single worker, always. There is nothing to set."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +92,22 @@ class TrainerEntry:
     """A trainer as the registry knows it. Raise ``version`` when its code gives other heads from equal inputs."""
 
     settings: type[Spec]
-    function: str
+    module: str
     version: int = 1
 
     def load(self) -> Trainer:
-        """The trainer's function, imported now."""
-        module, _, name = self.function.partition(":")
-        return getattr(importlib.import_module(module), name)
+        """The trainer's function ``train``, imported now."""
+        return importlib.import_module(self.module).train
+
+    def load_sweep(self) -> Sweep:
+        """The trainer's function ``sweep``, imported now."""
+        return importlib.import_module(self.module).sweep
 
 
 TRAINERS: dict[str, TrainerEntry] = {
-    "ridge": TrainerEntry(RidgeSettings, "trinity_assets.routing.trainers.ridge:train"),
-    "sep_cma_es": TrainerEntry(SepCMAESSettings, "trinity_assets.routing.trainers.sep_cma_es:train"),
+    "ridge": TrainerEntry(RidgeSettings, "trinity_assets.routing.trainers.ridge", version=2),
+    "sep_cma_es": TrainerEntry(SepCMAESSettings, "trinity_assets.routing.trainers.sep_cma_es", version=2),
+    "constant": TrainerEntry(ConstantSettings, "trinity_assets.routing.trainers.constant"),
 }
 
 
@@ -109,6 +123,9 @@ OnIncomplete = Literal["wait", "drop_worker"]
 class RouterTraining(Spec):
     """The part of a router's declaration that this package reads; the catalog adds pool, benchmarks and backbone.
 
+    ``cost_weights`` ask every trainer for one more head each, which weighs a worker's cost against its score: the score
+    that 1 USD per 1000 answers is worth. Such a head is named ``<trainer>@<weight>``, and can be exported.
+
     ``training_seeds`` is with how many seeds the evaluation trains each trainer that draws. ``on_incomplete`` says what
     a router does about a worker with an incomplete cell: wait for it, or be trained without it until the cell is
     complete.
@@ -116,6 +133,7 @@ class RouterTraining(Spec):
 
     trainers: Annotated[dict[str, SerializeAsAny[Spec]], WithJsonSchema(_trainers_schema())] = Field(min_length=1)
     export: str
+    cost_weights: tuple[float, ...] = ()
     split: SplitSpec = SplitSpec()
     gate: GateSpec = GateSpec()
     training_seeds: int = Field(default=3, ge=1)
@@ -128,18 +146,42 @@ class RouterTraining(Spec):
             return trainers
         return {name: _settings(str(name), values) for name, values in trainers.items()}
 
+    @field_validator("cost_weights")
+    @classmethod
+    def _rising_and_positive(cls, weights: tuple[float, ...]) -> tuple[float, ...]:
+        if any(not (0 < weight < math.inf) for weight in weights) or len(set(weights)) < len(weights):
+            raise ValueError("cost_weights must be different positive numbers; a head without one is trained anyway")
+        return tuple(sorted(weights))
+
     @model_validator(mode="after")
     def _exports_a_trainer(self) -> RouterTraining:
-        if self.export not in self.trainers:
-            raise ValueError(f"export is {self.export!r}, which is not among the trainers {list(self.trainers)}")
+        if self.export not in self.heads:
+            weighted = f" or their heads {list(self.heads[len(self.trainers) :])}" if self.cost_weights else ""
+            raise ValueError(
+                f"export is {self.export!r}, which is not among the trainers {list(self.trainers)}{weighted}"
+            )
         return self
 
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The names of the heads that are trained: each trainer's own, then those at each cost weight."""
+        weighted = [weighted_head(name, weight) for name in self.trainers for weight in self.cost_weights]
+        return (*self.trainers, *weighted)
+
     def head_identity(self) -> dict[str, Any]:
-        """What decides the trained heads, besides the table and the features."""
-        return {
+        """What decides the trained heads, besides the table, the features and, with cost weights, the prices."""
+        identity: dict[str, Any] = {
             name: {"settings": settings.model_dump(mode="json"), "version": TRAINERS[name].version}
             for name, settings in self.trainers.items()
         }
+        if self.cost_weights:  # a later field, which changes no version of a head that has no use for it
+            identity["cost_weights"] = list(self.cost_weights)
+        return identity
+
+
+def weighted_head(trainer: str, cost_weight: float) -> str:
+    """The name of a trainer's head at a cost weight."""
+    return f"{trainer}@{cost_weight:g}"
 
 
 def _settings(name: str, values: Any) -> Spec:
@@ -156,6 +198,13 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Trainer(Protocol):
-        """Learns a head for ``objective``; equal inputs give equal weights."""
+        """Learns a head for ``objective``; equal inputs give equal weights, wherever a killed training goes on from."""
 
-        def __call__(self, objective: Objective, settings: Any) -> TrainedHead: ...
+        def __call__(self, objective: Objective, settings: Any, start: Start = ...) -> TrainedHead: ...
+
+    class Sweep(Protocol):
+        """Learns a head for ``objective`` at each cost weight."""
+
+        def __call__(
+            self, objective: TableObjective, settings: Any, cost_weights: Sequence[float], start: Start = ...
+        ) -> dict[float, TrainedHead]: ...

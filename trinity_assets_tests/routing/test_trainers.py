@@ -3,8 +3,8 @@ import pytest
 
 from trinity_assets.errors import TrainingError
 from trinity_assets.routing.objective import RoutedScore, TableObjective, route, row_space
-from trinity_assets.routing.specs import TRAINERS, RidgeSettings, RouterTraining, SepCMAESSettings
-from trinity_assets.routing.trainers import ridge, sep_cma_es
+from trinity_assets.routing.specs import TRAINERS, ConstantSettings, RidgeSettings, RouterTraining, SepCMAESSettings
+from trinity_assets.routing.trainers import constant, ridge, sep_cma_es
 from trinity_assets_tests.routing.planted import features, planted_scores
 
 
@@ -86,39 +86,42 @@ class TestRidge:
             ridge.train(RoutedScore(features(4, 3), np.eye(4)[:, :2], 0.0, 0), RidgeSettings())
 
 
-class TestSepCMAES:
-    def test_it_improves_and_beats_every_constant(self):
-        objective, unseen, right = planted(400, 10)
-        head = sep_cma_es.train(objective, SepCMAESSettings(generations=60))
-        assert head.reward > objective.constant_rewards().max() + 0.3
-        assert head.record.history[-1]["mean"] > head.record.history[0]["mean"] + 0.3
-        assert (route(unseen, head.weights) == right).mean() > 0.8
-        assert head.record.evaluations == 60 * (4 + int(3 * np.log(30)))
+class TestConstant:
+    def test_it_is_the_best_worker_whatever_the_question(self):
+        generator = np.random.default_rng(0)
+        scores = (generator.random((400, 3)) < [0.3, 0.9, 0.2]).astype(float)
+        drawn = features(400, 10)
+        head = constant.train(TableObjective(drawn, scores, np.arange(400) % 5), ConstantSettings())
+        assert head.record.constant == 1
+        assert head.reward == pytest.approx(scores[:, 1].mean())
+        assert (head.record.picks(-features(50, 10), head.weights) == 1).all()
+        assert head.record.chosen["agreement"] == 1.0
+        assert (route(drawn, head.weights) == 1).all()
 
-    @pytest.mark.parametrize("mirrored", [False, True])
-    def test_a_seed_decides_everything(self, mirrored):
-        objective, _, _ = planted(40, 60)
-        settings = SepCMAESSettings(generations=8, mirrored=mirrored, seed=3)
-        before = np.random.get_state(legacy=False)
-        first, second = (sep_cma_es.train(objective, settings) for _ in range(2))
-        np.testing.assert_array_equal(first.weights, second.weights)
-        assert first.record == second.record
-        assert first.weights.shape == (3, 60)
-        other = sep_cma_es.train(objective, settings.model_copy(update={"seed": 4}))
-        assert not np.array_equal(first.weights, other.weights)
-        assert str(np.random.get_state(legacy=False)) == str(before)
+    def test_its_weights_say_how_often_they_do_not_stand_for_it(self):
+        drawn = np.random.default_rng(1).standard_normal((300, 4)).astype(np.float32)
+        objective = TableObjective(drawn, np.tile([0.0, 1.0], (300, 1)), np.zeros(300))
+        head = constant.train(objective, ConstantSettings())
+        assert head.record.chosen["agreement"] == (route(drawn, head.weights) == 1).mean() < 1.0
+        assert (head.record.picks(drawn, head.weights) == 1).all()
 
-    def test_it_returns_the_distribution_mean(self):
-        objective, _, _ = planted(200, 6)
-        head = sep_cma_es.train(objective, SepCMAESSettings(generations=5, population=8))
-        assert head.reward == pytest.approx(float(objective(head.weights[None])[0]))
-        assert head.record.evaluations == 40
+    def test_ties_go_to_the_cheaper_and_unknown_scores_are_not_zero(self):
+        scores = np.array([[0.5, 0.5, np.nan], [0.5, np.nan, np.nan], [0.5, 0.5, np.nan]])
+        costs = np.tile([2.0, 1.0, 0.0], (3, 1))
+        drawn = features(3, 2)
+        assert constant.train(TableObjective(drawn, scores, np.zeros(3)), ConstantSettings()).record.constant == 0
+        priced = TableObjective(drawn, scores, np.zeros(3), costs)
+        assert constant.train(priced, ConstantSettings()).record.constant == 1
 
-    def test_a_flat_objective_gives_the_zero_head(self):
-        objective = TableObjective(features(20, 4), np.ones((20, 3)), np.zeros(20))
-        head = sep_cma_es.train(objective, SepCMAESSettings(generations=5))
-        assert not head.weights.any()
-        assert head.reward == 1.0
+    def test_other_heads_are_not_constant(self):
+        objective, unseen, _ = planted(60, 5)
+        head = ridge.train(objective, RidgeSettings())
+        assert head.record.constant is None
+        np.testing.assert_array_equal(head.record.picks(unseen, head.weights), route(unseen, head.weights))
+
+    def test_it_needs_a_table(self):
+        with pytest.raises(TrainingError, match="constant learns from a table"):
+            constant.train(RoutedScore(features(4, 3), np.eye(4)[:, :2], 0.0, 0), ConstantSettings())
 
 
 def test_a_router_declares_its_trainers():
@@ -128,13 +131,30 @@ def test_a_router_declares_its_trainers():
     assert declared.trainers == {"ridge": RidgeSettings(), "sep_cma_es": SepCMAESSettings(generations=7)}
     assert RouterTraining.model_validate(declared.model_dump()) == declared
     assert declared.head_identity()["sep_cma_es"]["settings"]["generations"] == 7
-    assert [TRAINERS[name].load() for name in declared.trainers] == [ridge.train, sep_cma_es.train]
+    assert [trainer.load() for trainer in TRAINERS.values()] == [ridge.train, sep_cma_es.train, constant.train]
+    assert [trainer.load_sweep() for trainer in TRAINERS.values()] == [ridge.sweep, sep_cma_es.sweep, constant.sweep]
+
+
+def test_cost_weights_are_declared_and_count_only_where_they_are_used():
+    trainers: dict[str, dict[str, int]] = {"ridge": {}, "constant": {}}
+    declared = RouterTraining.model_validate(
+        {"trainers": trainers, "export": "ridge@0.01", "cost_weights": [0.2, 0.01]}
+    )
+    assert declared.heads == ("ridge", "constant", "ridge@0.01", "ridge@0.2", "constant@0.01", "constant@0.2")
+    assert declared.head_identity()["cost_weights"] == [0.01, 0.2]
+    plain = RouterTraining.model_validate({"trainers": trainers, "export": "ridge"})
+    assert set(plain.head_identity()) == {"ridge", "constant"}
+    for weights, message in (([0.0], "different positive"), ([0.1, 0.1], "different positive")):
+        with pytest.raises(ValueError, match=message):
+            RouterTraining.model_validate({"trainers": trainers, "export": "ridge", "cost_weights": weights})
+    with pytest.raises(ValueError, match=r"export is 'ridge@0.3'.* or their heads \['ridge@0.2', 'constant@0.2'\]"):
+        RouterTraining.model_validate({"trainers": trainers, "export": "ridge@0.3", "cost_weights": [0.2]})
 
 
 @pytest.mark.parametrize(
     ("trainers", "export", "message"),
     [
-        ({"lasso": {}}, "lasso", "unknown trainer 'lasso'; there are ridge, sep_cma_es"),
+        ({"lasso": {}}, "lasso", "unknown trainer 'lasso'; there are ridge, sep_cma_es, constant"),
         ({"ridge": {}}, "sep_cma_es", "not among the trainers"),
         ({"ridge": {"alphas": [0]}}, "ridge", "positive"),
         ({"sep_cma_es": {"generation": 5}}, "sep_cma_es", r"sep_cma_es.generation\s+unknown field; allowed: gen"),

@@ -1,0 +1,134 @@
+"""What becomes of a head when its pool changes. A row belongs to a worker's digest, wherever that worker stands.
+
+Offering fewer workers, reordering and removing need no training: rows are masked, moved or dropped, and the remaining
+ones decide between themselves as they did. A worker that joins gets a row fitted beside the old ones (``fit_to_pool``),
+which is a policy that can be used as it is and the head from which a search for the new pool starts
+(``Start.initial``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trinity_assets.errors import TrainingError
+from trinity_assets.routing.head import HeadRow
+from trinity_assets.routing.objective import TableObjective
+from trinity_assets.routing.specs import RidgeSettings
+from trinity_assets.routing.trainers.ridge import RidgePath, narrowed, squared_errors, strongest_of_best, widened
+
+
+@dataclass(frozen=True)
+class PoolHead:
+    """A head whose rows are known: ``weights`` (L, H) float32, a row of it per worker in ``rows``."""
+
+    weights: np.ndarray
+    rows: tuple[HeadRow, ...]
+
+    def __post_init__(self) -> None:
+        if self.weights.ndim != 2 or len(self.weights) != len(self.rows):
+            raise TrainingError(
+                f"a head of shape {self.weights.shape} does not have one row for each of the {len(self.rows)} workers "
+                f"{[row.name for row in self.rows]}"
+            )
+
+
+def route_offered(features: np.ndarray, head: PoolHead, offered: Collection[str]) -> np.ndarray:
+    """The row (n,) picked for each feature (n, H) when only the workers of the digests ``offered`` can be asked.
+
+    Raises:
+        TrainingError: one of them has no row, or none is offered.
+    """
+    strangers = set(offered) - {row.digest for row in head.rows}
+    if strangers or not offered:
+        raise TrainingError(
+            f"{len(strangers)} of the {len(offered)} workers offered have no row in the head of "
+            f"{[row.name for row in head.rows]}; offer some of these, or fit the head to another pool"
+        )
+    allowed = np.array([row.digest in offered for row in head.rows])
+    return np.where(allowed, features @ head.weights.T, -np.inf).argmax(axis=1)
+
+
+def select_rows(head: PoolHead, pool: Sequence[HeadRow]) -> PoolHead:
+    """The head for a pool of the same workers in another order, or of some of them.
+
+    Raises:
+        TrainingError: a worker of the pool has no row.
+    """
+    places = _places(head)
+    if new := [row.name for row in pool if row.digest not in places]:
+        raise TrainingError(
+            f"workers {new} have no row in the head of {[row.name for row in head.rows]}: they joined the pool or are "
+            "asked otherwise now; fit the head to the pool with a table that has their scores, or train it again"
+        )
+    return PoolHead(head.weights[[places[row.digest] for row in pool]], tuple(pool))
+
+
+def fit_to_pool(
+    head: PoolHead, pool: Sequence[HeadRow], objective: TableObjective, settings: RidgeSettings | None = None
+) -> PoolHead:
+    """The head for ``pool``: rows of old workers as they are, those of new ones fitted to their scores.
+
+    Old logits are on a scale of their own, that of scores after a regression and any other after a search. So the line
+    is found by which old logits predict old scores, the new worker's scores are put on the logits' side of it, and
+    ridge predicts those, with the penalty of the smallest cross-validated error. A row of zeros would do neither as a
+    policy, winning wherever all other logits happen to be negative, nor as a start, being as far from right for a good
+    worker as for a bad one. Where old logits do not rise with scores, or no old worker is left, the new rows are those
+    of ridge alone.
+
+    Args:
+        objective: of a table whose columns are ``pool``.
+
+    Raises:
+        TrainingError: the objective is not of this pool and width, or a new worker has no known score.
+    """
+    if objective.shape != (len(pool), head.weights.shape[1]):
+        raise TrainingError(
+            f"the objective takes heads of shape {objective.shape}, the pool of {len(pool)} workers and the head's "
+            f"width need {(len(pool), head.weights.shape[1])}; make it from the new pool's table"
+        )
+    places = _places(head)
+    old = np.array([row.digest in places for row in pool])
+    weights = np.empty(objective.shape, dtype=np.float32)
+    weights[old] = head.weights[[places[row.digest] for row in pool if row.digest in places]]
+    if not old.all():
+        slope, level = _scale(objective.features @ weights[old].T, objective.rewarded[:, old])
+        targets = (objective.rewarded[:, ~old] - level) / slope
+        weights[~old] = _regressed(objective, targets, settings or RidgeSettings())
+    return PoolHead(weights, tuple(pool))
+
+
+def _places(head: PoolHead) -> dict[str, int]:
+    """The row of each digest, the first of several."""
+    return {row.digest: place for place, row in reversed(list(enumerate(head.rows)))}
+
+
+def _scale(logits: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
+    """Slope and level of the least-squares line ``score = slope * logit + level``; 1 and 0 if it does not rise."""
+    known = ~np.isnan(scores)
+    if not known.any():
+        return 1.0, 0.0
+    drawn, scored = logits[known].astype(np.float64), scores[known]
+    centred = drawn - drawn.mean()
+    covariance = float(centred @ (scored - scored.mean()))
+    if covariance <= 0:
+        return 1.0, 0.0
+    slope = covariance / float(centred @ centred)
+    return slope, float(scored.mean() - slope * drawn.mean())
+
+
+def _regressed(objective: TableObjective, targets: np.ndarray, settings: RidgeSettings) -> np.ndarray:
+    """Ridge's rows (k, H) for targets (n, k), each with the penalty that predicts it best."""
+    if missing := np.flatnonzero(np.isnan(targets).all(axis=0)).tolist():
+        raise TrainingError(
+            f"{len(missing)} of the workers that joined the pool have no known score to learn from; settle their "
+            "answers or leave them out of the pool"
+        )
+    features, basis = narrowed(objective.features)
+    alphas = sorted(settings.alphas)
+    errors = np.array(squared_errors(features, targets, objective.folds, alphas))
+    path = RidgePath(features, targets)
+    rows = [path.head(strongest_of_best(error, alphas))[column] for column, error in enumerate(errors.T)]
+    return widened(np.stack(rows), basis)
