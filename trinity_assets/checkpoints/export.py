@@ -53,11 +53,7 @@ def manifest_fields(
         dropped=evaluation.dropped,
         rows=Rows(workers=len(kept)),
         offsets=(0.0,) * len(kept),
-        policy=(
-            Policy(kind="head", margin=evaluation.policy(export).difference)
-            if gate.passed
-            else Policy(kind="constant", worker=evaluation.reference_worker)
-        ),
+        policy=_policy(heads, export, evaluation),
         feature_spec=heads.spec.feature_spec,
         trainer=TrainerRecord(
             kind=export,
@@ -70,6 +66,15 @@ def manifest_fields(
         gate=gate,
         environment=environment(),
     )
+
+
+def _policy(heads: Heads, export: str, evaluation: Evaluation) -> Policy:
+    constant = heads.spec.trainers[export].constant
+    if not evaluation.gate(export).passed:
+        return Policy(kind="constant", worker=evaluation.reference_worker)
+    if constant is not None:
+        return Policy(kind="constant", worker=heads.spec.workers[constant].name)
+    return Policy(kind="head", margin=evaluation.policy(export).difference)
 
 
 def _pool_entry(worker: Worker) -> PoolEntry:

@@ -21,7 +21,10 @@ def evaluation_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
 
 def _evaluation(router: Router) -> dg.AssetsDefinition:
     key = keys.evaluation(router.name)
+    # Heads at cost weights are many and differ little: of them only an exported one is trained again and again.
+    judged = list(dict.fromkeys([*router.training.trainers, router.training.export]))
     identity = {
+        "judged": judged,
         "evaluation": EVALUATION_VERSION,
         "trainers": router.training.head_identity(),
         "training_seeds": router.training.training_seeds,
@@ -44,13 +47,13 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         tags=router_tags(router),
     )
     def evaluation(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
-        from trinity_assets.routing.crossfit import learners
         from trinity_assets.routing.evaluation import evaluate
         from trinity_assets.routing.head import read_heads
         from trinity_assets.routing.inputs import read_router_data
         from trinity_assets.routing.plots import comparison_plot, convergence_plot, shares_plot, solve_rates_plot
         from trinity_assets.routing.report import markdown_report
         from trinity_assets.routing.results import write_evaluation
+        from trinity_assets.routing.trainers.all_heads import learners
 
         upstream = Upstream(context)
         with step():
@@ -68,10 +71,8 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
                 workers,
                 prices=prices,
                 dropped=data.dropped,
-                recipes={
-                    name: learners(name, settings, router.training.training_seeds)
-                    for name, settings in router.training.trainers.items()
-                },
+                records=heads.spec.trainers,
+                recipes={name: learners(router.training, name) for name in judged},
                 gate=router.training.gate,
             )
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)

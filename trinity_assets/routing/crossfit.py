@@ -13,12 +13,11 @@ import numpy as np
 
 from trinity_assets.errors import TrainingError
 from trinity_assets.routing.baselines import best_worker
-from trinity_assets.routing.objective import TableObjective, route
-from trinity_assets.routing.specs import TRAINERS
-from trinity_assets.spec import Spec
+from trinity_assets.routing.objective import TableObjective
+from trinity_assets.routing.trainers.head import TrainedHead
 
-Learn = Callable[[TableObjective], np.ndarray]
-"""Learns a head (L, H) for an objective."""
+Learn = Callable[[TableObjective], TrainedHead]
+"""Learns a head for an objective."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,11 @@ class TrainTasks:
     costs: np.ndarray
     folds: np.ndarray
     groups: np.ndarray
+
+    def objective(self, rows: np.ndarray | None = None) -> TableObjective:
+        """What a head learns from all of them, or from some ``rows`` (n,)."""
+        chosen = slice(None) if rows is None else rows
+        return TableObjective(self.features[chosen], self.scores[chosen], self.folds[chosen], self.costs[chosen])
 
 
 @dataclass(frozen=True)
@@ -52,20 +56,6 @@ class CrossFit:
     folds: int
 
 
-def learner(trainer: str, settings: Spec) -> Learn:
-    """What the trainer of that name learns with ``settings``."""
-    train = TRAINERS[trainer].load()
-    return lambda objective: train(objective, settings).weights
-
-
-def learners(trainer: str, settings: Spec, seeds: int) -> list[Learn]:
-    """The same with ``seeds`` training seeds, that of ``settings`` first; one for a trainer that draws nothing."""
-    if "seed" not in type(settings).model_fields:
-        return [learner(trainer, settings)]
-    first: int = getattr(settings, "seed")  # noqa: B009 - a field that only some settings have
-    return [learner(trainer, settings.model_copy(update={"seed": first + number})) for number in range(seeds)]
-
-
 def cross_fit(tasks: TrainTasks, learn: Learn) -> CrossFit:
     """Leave out fold after fold. Where nothing can be learnt from the others, the reference is chosen.
 
@@ -81,10 +71,10 @@ def cross_fit(tasks: TrainTasks, learn: Learn) -> CrossFit:
         held_out, rest = (tasks.folds == fold) & complete, tasks.folds != fold
         reference[held_out] = best_worker(tasks.scores[rest], tasks.costs[rest])
         try:
-            head = learn(TableObjective(tasks.features[rest], tasks.scores[rest], tasks.folds[rest]))
+            head = learn(tasks.objective(rest))
         except TrainingError:
             chosen[held_out] = reference[held_out]
         else:
-            chosen[held_out] = route(tasks.features[held_out], head)
+            chosen[held_out] = head.picks(tasks.features[held_out])
     rows = np.flatnonzero(complete)
     return CrossFit(rows, chosen[rows], reference[rows], len(present))

@@ -20,7 +20,7 @@ from trinity_assets.routing.baselines import Choices, Side, baselines, best_work
 from trinity_assets.routing.completeness import Dropped
 from trinity_assets.routing.crossfit import Learn, TrainTasks, cross_fit
 from trinity_assets.routing.gate import judge
-from trinity_assets.routing.objective import TableObjective, route
+from trinity_assets.routing.objective import route
 from trinity_assets.routing.results import (
     BOUNDS,
     REFERENCE,
@@ -44,6 +44,7 @@ from trinity_assets.routing.statistics import (
     verdict,
 )
 from trinity_assets.routing.table import latency_matrix, priced_costs, score_matrix
+from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.workers.specs import Price
 
 RESAMPLES = 5000
@@ -87,6 +88,7 @@ def evaluate(
     *,
     prices: Mapping[str, Price | None] | None = None,
     dropped: Sequence[Dropped] = (),
+    records: Mapping[str, TrainingRecord] | None = None,
     recipes: Recipes | None = None,
     gate: GateSpec | None = None,
     resamples: int = RESAMPLES,
@@ -99,6 +101,7 @@ def evaluate(
         workers: the pool, in the order of the heads' rows.
         prices: per worker; one without a price costs what was charged when it was asked.
         dropped: the workers of the pool that ``table`` was made without.
+        records: how heads came about; one that says that its head stands for a constant worker is taken at its word.
         recipes: each is cross-fitted on the train tasks for the ``gate``, learnt with other seeds, and learnt without
             one benchmark after the other.
 
@@ -123,7 +126,7 @@ def evaluate(
     tasks = TrainTasks(train.features, train.scores, train.costs, table["fold"].to_numpy()[in_train], groups[in_train])
     resampling = _Resampling(groups[in_test & complete], resamples, seed)
     references = baselines(train, test)
-    choices = [*_head_choices(heads, test, workers), *references]
+    choices = [*_head_choices(heads, records or {}, test, workers), *references]
     values = {policy.name: policy.values(test.scores) for policy in choices}
     differences = np.stack([values[policy.name] - values[REFERENCE] for policy in choices], axis=1)
     results = [
@@ -156,7 +159,9 @@ def evaluate(
     )
 
 
-def _head_choices(heads: Mapping[str, np.ndarray], test: Side, workers: Sequence[str]) -> list[Choices]:
+def _head_choices(
+    heads: Mapping[str, np.ndarray], records: Mapping[str, TrainingRecord], test: Side, workers: Sequence[str]
+) -> list[Choices]:
     expected = (len(workers), test.features.shape[1])
     for name, head in heads.items():
         if head.shape != expected or not np.isfinite(head).all():
@@ -164,10 +169,11 @@ def _head_choices(heads: Mapping[str, np.ndarray], test: Side, workers: Sequence
                 f"head {name} has shape {head.shape} or values that are not finite; this pool and these features need "
                 f"finite numbers of shape {expected}; train it again"
             )
-    return [
-        pick(name, f"the head trained by {name}", route(test.features, head), len(workers))
+    chosen = {
+        name: records[name].picks(test.features, head) if name in records else route(test.features, head)
         for name, head in heads.items()
-    ]
+    }
+    return [pick(name, f"the head trained by {name}", picked, len(workers)) for name, picked in chosen.items()]
 
 
 def _kind(policy: Choices, heads: Mapping[str, np.ndarray]) -> Kind:
@@ -217,12 +223,12 @@ def _seed_spreads(
 ) -> list[SeedSpread]:
     """Trainers that draw: what other training seeds would have given, on the test tasks."""
     spreads = []
-    objective = TableObjective(tasks.features, tasks.scores, tasks.folds)
+    objective = tasks.objective()
     rows = np.arange(len(test.scores))
     for name, learns in recipes.items():
         if len(learns) < 2:
             continue
-        scores = np.stack([test.scores[rows, route(test.features, learn(objective))] for learn in learns], axis=1)
+        scores = np.stack([test.scores[rows, learn(objective).picks(test.features)] for learn in learns], axis=1)
         (compared,) = resampling.compared((scores - reference[:, None])[:, :, None])
         by_seed = scores.mean(axis=0)
         spreads.append(
@@ -259,10 +265,10 @@ def _left_out(
         here = _Resampling(resampling.groups[unseen], resampling.resamples, resampling.seed)
         for name, learns in recipes.items():
             try:
-                head = learns[0](TableObjective(tasks.features[seen], tasks.scores[seen], tasks.folds[seen]))
+                head = learns[0](tasks.objective(seen))
             except TrainingError:
                 continue
-            routed = scores[rows, route(test.features[unseen], head)]
+            routed = scores[rows, head.picks(test.features[unseen])]
             (compared,) = here.compared((routed - scores[:, single])[:, None])
             found.append(
                 LeftOut(

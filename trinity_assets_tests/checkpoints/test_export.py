@@ -12,17 +12,16 @@ from trinity_assets.checkpoints.export import manifest_fields
 from trinity_assets.checkpoints.manifest import ManifestFields
 from trinity_assets.errors import CheckpointError
 from trinity_assets.routing.completeness import Dropped
-from trinity_assets.routing.crossfit import Learn, learner
+from trinity_assets.routing.crossfit import Learn
 from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.head import BestSingle, HeadRow, Heads, HeadSpec
-from trinity_assets.routing.specs import RidgeSettings
 from trinity_assets.routing.table import ROUTER_TABLE, router_table_schema
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import write_table
 from trinity_assets.workers.specs import LiteLLMProvider, PromptStyle, Sampling, WorkerSpec
 from trinity_assets_tests.checkpoints.conftest import FEATURE_SPEC
-from trinity_assets_tests.routing.planted import features, planted_scores, table_of
+from trinity_assets_tests.routing.planted import features, learners_of, planted_scores, table_of
 
 
 def worker(name: str, max_tokens: int = 32) -> WorkerSpec:
@@ -37,7 +36,7 @@ def worker(name: str, max_tokens: int = 32) -> WorkerSpec:
 
 
 POOL = [worker("ada"), worker("bob"), worker("cyd")]
-RIDGE = learner("ridge", RidgeSettings())
+(RIDGE,) = learners_of("ridge")
 WITHOUT_BOB = (Dropped(name="bob", reason="answers on quiz were never complete"),)
 
 
@@ -87,7 +86,7 @@ def test_a_head_that_passes_the_gate_is_published_and_no_other(store):
     passed = fields(store, POOL, POOL)
     assert passed.policy.kind == "head" and passed.gate is not None and passed.gate.passed
     assert passed.gate.low > 0 and passed.evaluation.accuracy != passed.evaluation.baselines["best_single"]
-    refused = fields(store, POOL, POOL, learn=lambda objective: np.zeros(objective.shape))
+    refused = fields(store, POOL, POOL, learn=learners_of("constant")[0])
     assert refused.gate is not None and not refused.gate.passed
     assert refused.policy.kind == "constant" and refused.policy.worker in ("ada", "bob", "cyd")
     # What it says of itself is what is published: the best single worker, which ties with itself.

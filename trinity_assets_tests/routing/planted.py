@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from trinity_assets.routing.specs import SplitSpec
+from trinity_assets.routing.crossfit import Learn
+from trinity_assets.routing.specs import RouterTraining, SplitSpec
 from trinity_assets.routing.table import join_table
+from trinity_assets.routing.trainers.all_heads import learners
 
 WORKERS = ["ada", "bob", "cyd"]
 
@@ -50,3 +52,9 @@ def table_of(
         for i, w in enumerate(workers)
     }
     return join_table(solves, tasks, workers, split or SplitSpec())
+
+
+def learners_of(trainer: str, seeds: int = 1, **settings: object) -> list[Learn]:
+    """How a trainer with these settings learns, with so many seeds."""
+    training = {"trainers": {trainer: settings}, "export": trainer, "training_seeds": seeds}
+    return learners(RouterTraining.model_validate(training), trainer)

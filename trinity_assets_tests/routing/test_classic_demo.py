@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from trinity_assets.routing.crossfit import learners
 from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.objective import TableObjective
 from trinity_assets.routing.specs import SepCMAESSettings
 from trinity_assets.routing.trainers import sep_cma_es
-from trinity_assets_tests.routing.planted import features, table_of
+from trinity_assets_tests.routing.planted import features, learners_of, table_of
 
 TASKS, POOL, RUNS = 12, ["w1", "w2", "w3", "w4", "w5", "w6", "w7"], 6
 SETTINGS = SepCMAESSettings(generations=8)
@@ -26,7 +25,7 @@ def test_what_passes_on_its_training_tasks_is_a_tie_and_is_not_published():
         passed_in_sample += in_sample > everything.constant_rewards().max()
 
         table = table_of(scores, POOL)
-        learns = learners("sep_cma_es", SETTINGS, 3)
+        learns = learners_of("sep_cma_es", 3, generations=SETTINGS.generations)
         train = (table["split"] == "train").to_numpy()
         honest = TableObjective(drawn[train], scores[train], table["fold"].to_numpy()[train])
         heads = {"sep_cma_es": sep_cma_es.train(honest, SETTINGS).weights}

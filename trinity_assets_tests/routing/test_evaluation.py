@@ -8,18 +8,17 @@ import pytest
 from trinity_assets.errors import ArtifactError, TrainingError
 from trinity_assets.routing.baselines import Side, baselines, best_worker
 from trinity_assets.routing.completeness import Dropped
-from trinity_assets.routing.crossfit import learners
 from trinity_assets.routing.evaluation import evaluate
-from trinity_assets.routing.objective import route, training_objective
+from trinity_assets.routing.objective import training_objective
 from trinity_assets.routing.report import markdown_report, text_report
 from trinity_assets.routing.results import Evaluation, read_evaluation, write_evaluation
-from trinity_assets.routing.specs import RidgeSettings, SepCMAESSettings
+from trinity_assets.routing.specs import SepCMAESSettings
 from trinity_assets.routing.statistics import detectable_difference, paired_bootstrap, verdict
 from trinity_assets.routing.table import score_matrix
 from trinity_assets.routing.trainers import sep_cma_es
 from trinity_assets.spec import digest
 from trinity_assets.store.artifacts import ArtifactStore
-from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores, table_of
+from trinity_assets_tests.routing.planted import WORKERS, features, learners_of, planted_scores, table_of
 
 NAN = np.nan
 
@@ -195,7 +194,7 @@ class TestRetraining:
 
     def test_a_head_is_worth_little_on_a_benchmark_of_another_rule(self):
         table, drawn = self.two_benchmarks()
-        recipes = {"ridge": learners("ridge", RidgeSettings(), 3)}
+        recipes = {"ridge": learners_of("ridge", 3)}
         evaluation = evaluate(table, drawn, {}, WORKERS, recipes=recipes, resamples=300)
         assert evaluation.seeds == (), "ridge draws nothing"
         tests = table[table["split"] == "test"].groupby("benchmark").size()
@@ -209,19 +208,19 @@ class TestRetraining:
     def test_one_benchmark_cannot_be_left_out(self):
         drawn = features(200, 8)
         table = table_of(planted_scores(drawn, 3)[0], WORKERS)
-        recipes = {"ridge": learners("ridge", RidgeSettings(), 1)}
+        recipes = {"ridge": learners_of("ridge", 1)}
         assert evaluate(table, drawn, {}, WORKERS, recipes=recipes, resamples=50).left_out == ()
 
     def test_seeds_are_drawn_again_and_resampled(self):
         drawn = features(300, 8)
         table = table_of(planted_scores(drawn, 3, noise=0.2)[0], WORKERS)
         settings = SepCMAESSettings(generations=4)
-        learns = learners("sep_cma_es", settings, 3)
+        learns = learners_of("sep_cma_es", 3, generations=4)
         objective = training_objective(table, drawn, WORKERS)
         held_out = (table["split"] == "test").to_numpy()
         scores = score_matrix(table, WORKERS)[held_out]
         rows = np.arange(held_out.sum())
-        accuracies = [scores[rows, route(drawn[held_out], learn(objective))].mean() for learn in learns]
+        accuracies = [scores[rows, learn(objective).picks(drawn[held_out])].mean() for learn in learns]
         exported = sep_cma_es.train(objective, settings).weights
         evaluation = evaluate(
             table, drawn, {"sep_cma_es": exported}, WORKERS, recipes={"sep_cma_es": learns}, resamples=300
@@ -272,8 +271,8 @@ def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
 def test_reports_say_what_was_trained_again():
     table, drawn = TestRetraining.two_benchmarks()
     recipes = {
-        "ridge": learners("ridge", RidgeSettings(), 3),
-        "sep_cma_es": learners("sep_cma_es", SepCMAESSettings(generations=3), 3),
+        "ridge": learners_of("ridge", 3),
+        "sep_cma_es": learners_of("sep_cma_es", 3, generations=3),
     }
     evaluation = evaluate(table, drawn, {"ridge": always(0)}, WORKERS, recipes=recipes, resamples=50)
     markdown, text = markdown_report(evaluation), text_report(evaluation)

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.crossfit import CrossFit, TrainTasks, cross_fit, learner
+from trinity_assets.routing.crossfit import CrossFit, TrainTasks, cross_fit
 from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.gate import judge
 from trinity_assets.routing.objective import TableObjective
-from trinity_assets.routing.specs import GateSpec, RidgeSettings, SepCMAESSettings
-from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores, table_of
+from trinity_assets.routing.specs import GateSpec
+from trinity_assets.routing.trainers.head import TrainedHead
+from trinity_assets_tests.routing.planted import WORKERS, features, learners_of, planted_scores, table_of
 
-RIDGE = learner("ridge", RidgeSettings())
+(RIDGE,) = learners_of("ridge")
 
 
 def tasks_of(scores: np.ndarray, drawn: np.ndarray | None = None, costs: np.ndarray | None = None) -> TrainTasks:
@@ -32,7 +33,7 @@ class TestCrossFit:
         tasks = tasks_of(np.eye(3)[np.arange(60) % 3])
         seen = []
 
-        def learn(objective: TableObjective) -> np.ndarray:
+        def learn(objective: TableObjective) -> TrainedHead:
             seen.append({tuple(row) for row in objective.features})
             return RIDGE(objective)
 
@@ -63,7 +64,7 @@ class TestCrossFit:
         assert 7 not in cross_fit(tasks_of(scores), RIDGE).rows
 
     def test_where_nothing_can_be_learnt_the_reference_is_chosen(self):
-        def learn(objective: TableObjective) -> np.ndarray:
+        def learn(objective: TableObjective) -> TrainedHead:
             raise TrainingError("nothing")
 
         fit = cross_fit(tasks_of(np.eye(3)[np.arange(60) % 3]), learn)
@@ -141,7 +142,7 @@ class TestInAnEvaluation:
         scores, _ = planted_scores(drawn, 3, noise=0.1)
         dominated = scores.copy()
         dominated[:, 1] = 1.0
-        recipes = {"ridge": [RIDGE], "sep_cma_es": [learner("sep_cma_es", SepCMAESSettings(generations=20))]}
+        recipes = {"ridge": [RIDGE], "sep_cma_es": learners_of("sep_cma_es", generations=20)}
         found = {}
         for name, one in (("complementary", scores), ("dominated", dominated)):
             evaluation = evaluate(table_of(one, WORKERS), drawn, {}, WORKERS, recipes=recipes, resamples=500)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 from trinity_assets.routing.objective import TableObjective
 from trinity_assets.routing.specs import TRAINERS, RouterTraining, weighted_head
 from trinity_assets.routing.trainers.head import FROM_ZERO, Start, TrainedHead
+from trinity_assets.spec import Spec
 
 
 def train_heads(
@@ -21,3 +25,35 @@ def train_heads(
             swept = TRAINERS[name].load_sweep()(objective, settings, training.cost_weights, start)
             trained |= {weighted_head(name, weight): head for weight, head in swept.items()}
     return trained
+
+
+def learners(training: RouterTraining, head: str) -> list[Callable[[TableObjective], TrainedHead]]:
+    """How the head of that name is learnt, with each of ``training.training_seeds``, that of its settings first.
+
+    One for a trainer that draws nothing. They say nothing while they learn: what is learnt so is looked at once, and no
+    head that is kept.
+    """
+    trainer, _, weight = head.partition("@")
+    settings = training.trainers[trainer]
+    seeds = [settings]
+    if "seed" in type(settings).model_fields:
+        first = settings.model_dump()["seed"]
+        seeds = [settings.model_copy(update={"seed": first + more}) for more in range(training.training_seeds)]
+    return [_learner(trainer, one, float(weight) if weight else None) for one in seeds]
+
+
+def _learner(trainer: str, settings: Spec, cost_weight: float | None) -> Callable[[TableObjective], TrainedHead]:
+    entry = TRAINERS[trainer]
+
+    def learn(objective: TableObjective) -> TrainedHead:
+        said = logging.getLogger(__package__)
+        level = said.level
+        said.setLevel(logging.WARNING)
+        try:
+            if cost_weight is None:
+                return entry.load()(objective, settings)
+            return entry.load_sweep()(objective, settings, (cost_weight,))[cost_weight]
+        finally:
+            said.setLevel(level)
+
+    return learn

@@ -71,6 +71,10 @@ class TrainedHead:
         """The objective's reward of the head, on the tasks it was trained on."""
         return self.record.reward
 
+    def picks(self, features: np.ndarray) -> np.ndarray:
+        """The worker (n,) for each feature (n, H)."""
+        return self.record.picks(features, self.weights)
+
     def weighted(self, cost_weight: float) -> TrainedHead:
         """This head, its record saying the cost weight that it was trained at."""
         chosen = self.record.chosen | {"cost_weight": cost_weight}
