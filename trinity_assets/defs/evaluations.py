@@ -1,17 +1,29 @@
 """Floor six: a router's heads on held-out tasks, beside what they have to beat."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.lineage import INPUTS, Upstream, materialized, recorded_metadata, step
 from trinity_assets.defs.presentation import OWNERS, picture, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
-from trinity_assets.errors import ArtifactError
+from trinity_assets.errors import ArtifactError, CheckpointError
 from trinity_assets.routing.specs import EVALUATION_VERSION
 from trinity_assets.spec import digest
+
+if TYPE_CHECKING:
+    from trinity_assets.checkpoints.incumbent import Incumbent
+    from trinity_assets.routing.inputs import RouterData
+    from trinity_assets.store.artifacts import ArtifactStore
+
+TEST_SET = "test_set"
+"""The metadata that names the held-out tasks."""
+
+MOST_LOOKS = 10_000
+"""Materializations that are looked through for earlier looks."""
 
 
 def evaluation_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -53,6 +65,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.routing.plots import comparison_plot, convergence_plot, shares_plot, solve_rates_plot
         from trinity_assets.routing.report import markdown_report
         from trinity_assets.routing.results import write_evaluation
+        from trinity_assets.routing.table import held_out_digest
         from trinity_assets.routing.trainers.all_heads import learners
 
         upstream = Upstream(context)
@@ -64,6 +77,8 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             if upstream.data_version(keys.table(router.name)) != heads.spec.table_version:
                 raise ArtifactError(f"the heads of {router.name} were trained on another table; build the head first")
             prices = {worker.name: worker.price for worker in router.workers}
+            published, why_not = _incumbent(context.instance, artifacts, router.name, data)
+            test_set = held_out_digest(data.table)
             result = evaluate(
                 data.table,
                 data.features,
@@ -74,6 +89,8 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
                 records=heads.spec.trainers,
                 recipes={name: learners(router.training, name) for name in judged},
                 gate=router.training.gate,
+                published=(published.checkpoint, published.chosen) if published else None,
+                looks=_looks(context.instance, key, test_set, upstream.sha256(keys.head(router.name))),
             )
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported, gate = result.policy(router.training.export), result.gate(router.training.export)
@@ -96,8 +113,37 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             "best_single": result.policy("best_single").accuracy,
             "oracle": result.policy("oracle").accuracy,
             "test_rows": result.n_test,
+            TEST_SET: test_set,
+            "looks": result.looks,
+            **({"incumbent": why_not} if why_not else {}),
             "report": dg.MetadataValue.md(markdown_report(result)),
         }
         return materialized(key, artifact, version, upstream.inputs, metadata | pictures)
 
     return evaluation
+
+
+def _looks(instance: dg.DagsterInstance, key: dg.AssetKey, test_set: str, head: str) -> int:
+    """How many different heads have been judged on the test tasks of that digest, ``head`` by its sha included."""
+    heads = {head}
+    for record in instance.fetch_materializations(key, limit=MOST_LOOKS).records:
+        metadata = record.asset_materialization.metadata if record.asset_materialization else {}
+        if TEST_SET in metadata and metadata[TEST_SET].value == test_set and INPUTS in metadata:
+            inputs: Any = metadata[INPUTS].value
+            heads |= {sha for name, sha in inputs.items() if name.endswith("/head")}
+    return len(heads)
+
+
+def _incumbent(
+    instance: dg.DagsterInstance, artifacts: "ArtifactStore", router: str, data: "RouterData"
+) -> "tuple[Incumbent | None, str | None]":
+    """What is published now, or why it cannot be compared; neither where nothing is."""
+    from trinity_assets.checkpoints.incumbent import incumbent
+
+    path = recorded_metadata(instance, keys.checkpoint(router), "path")
+    if path is None:
+        return None, None
+    try:
+        return incumbent(artifacts, Path(path), data), None
+    except CheckpointError as error:
+        return None, f"{Path(path).name} is not compared: {error}"

@@ -28,6 +28,7 @@ from trinity_assets.routing.results import (
     Comparison,
     Evaluation,
     GapClosed,
+    IncumbentResult,
     Kind,
     LeftOut,
     PolicyResult,
@@ -91,6 +92,8 @@ def evaluate(
     records: Mapping[str, TrainingRecord] | None = None,
     recipes: Recipes | None = None,
     gate: GateSpec | None = None,
+    published: tuple[str, np.ndarray] | None = None,
+    looks: int = 1,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
@@ -104,6 +107,8 @@ def evaluate(
         records: how heads came about; one that says that its head stands for a constant worker is taken at its word.
         recipes: each is cross-fitted on the train tasks for the ``gate``, learnt with other seeds, and learnt without
             one benchmark after the other.
+        published: the name of the checkpoint that is published now, and the worker (n,) that it picks for each row.
+        looks: how many heads have been judged on these test tasks, these included.
 
     Raises:
         TrainingError: there is nothing to compare on, or a head does not fit the pool and the features.
@@ -156,7 +161,29 @@ def evaluate(
             judge(name, tasks, cross_fit(tasks, learns[0]), gate or GateSpec(), resamples=resamples, seed=seed)
             for name, learns in (recipes or {}).items()
         ),
+        incumbent=_incumbent(published, heads, values, test, in_test & complete, resampling) if published else None,
+        looks=looks,
     )
+
+
+def _incumbent(
+    published: tuple[str, np.ndarray],
+    heads: Mapping[str, np.ndarray],
+    values: Mapping[str, np.ndarray],
+    test: Side,
+    rows: np.ndarray,
+    resampling: _Resampling,
+) -> IncumbentResult:
+    """The published checkpoint beside its challengers; ``rows`` (n,) of the table are the test tasks."""
+    checkpoint, chosen = published
+    own = test.scores[np.arange(len(test.scores)), chosen[rows]]
+    challengers = []
+    if heads:
+        compared = resampling.compared(np.stack([values[name] - own for name in heads], axis=1))
+        challengers = [
+            Comparison(head=name, other="incumbent", **one) for name, one in zip(heads, compared, strict=True)
+        ]
+    return IncumbentResult(checkpoint=checkpoint, accuracy=float(own.mean()), challengers=tuple(challengers))
 
 
 def _head_choices(

@@ -39,9 +39,10 @@ def text_report(evaluation: Evaluation) -> str:
 
 def _summary(evaluation: Evaluation) -> str:
     missing = f", {evaluation.n_missing} more left out for a missing score" if evaluation.n_missing else ""
+    looks = f" Different heads judged on these tasks so far: {evaluation.looks}." if evaluation.looks > 1 else ""
     return (
         f"{evaluation.n_test} held-out tasks{missing}; trained on {evaluation.n_train}. "
-        f"Best single worker on train: {evaluation.reference_worker}."
+        f"Best single worker on train: {evaluation.reference_worker}.{looks}"
     )
 
 
@@ -137,7 +138,17 @@ def _notes(evaluation: Evaluation) -> list[str]:
         f"{one.reference_worker}, {points(one.low)} to {points(one.high)}: {one.verdict}."
         for one in evaluation.left_out
     ]
-    return absent + power + seeds + unseen + gates
+    incumbent = evaluation.incumbent
+    challenged = (
+        []
+        if incumbent is None
+        else [
+            f"{one.head} against {incumbent.checkpoint}, which is published and has {incumbent.accuracy:.1%}: "
+            f"{points(one.difference)} points, {points(one.low)} to {points(one.high)}: {one.verdict}."
+            for one in incumbent.challengers
+        ]
+    )
+    return absent + power + seeds + unseen + challenged + gates
 
 
 def points(difference: float) -> str:

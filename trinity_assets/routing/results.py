@@ -101,6 +101,14 @@ class LeftOut(Difference):
     reference_worker: str
 
 
+class IncumbentResult(Spec):
+    """The checkpoint that was published before, on the same test tasks, and every head above it."""
+
+    checkpoint: str
+    accuracy: float
+    challengers: tuple[Comparison, ...]
+
+
 class BenchmarkResult(Spec):
     """The accuracy of every policy on the test tasks of one benchmark."""
 
@@ -115,7 +123,9 @@ class Evaluation(Spec):
     ``dropped`` are the pool's workers that the router was trained without. ``n_missing`` test tasks were left out
     because a score is unknown. ``reference_worker`` is the single worker that was best on train. ``comparisons`` are of
     every head with every other policy but the reference. ``seeds`` and ``left_out`` are of heads that were trained for
-    this evaluation alone, and ``gates`` say of each trainer whether its head may be published.
+    this evaluation alone, and ``gates`` say of each trainer whether its head may be published. ``looks`` counts the
+    different heads that have been judged on these same test tasks, these included: the more there were, the likelier
+    it is that the best of them owes something to luck.
     """
 
     version: int = EVALUATION_VERSION
@@ -133,6 +143,8 @@ class Evaluation(Spec):
     seeds: tuple[SeedSpread, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     gates: tuple[GateResult, ...] = ()
+    incumbent: IncumbentResult | None = None
+    looks: int = Field(default=1, ge=1)
 
     def gate(self, trainer: str) -> GateResult:
         """What the gate decided about the head of ``trainer``.
@@ -165,10 +177,11 @@ class Evaluation(Spec):
 def write_evaluation(store: ArtifactStore, evaluation: Evaluation, inputs: Mapping[str, str]) -> tuple[str, str]:
     """Keep an evaluation with the shas of its ``inputs``; returns its sha256 and its data version.
 
-    The version is blind to costs and clocks.
+    The version is blind to costs and clocks, and to what is only so at this moment: the incumbent, and the looks.
     """
     header = {"kind": KIND, "inputs": dict(inputs), "evaluation": evaluation.model_dump(mode="json")}
     undecisive: dict[str, Any] = {"policies": {"__all__": {"cost_usd", "latency_s"}}, "gates": {"__all__": {"saving"}}}
+    undecisive |= {"incumbent": True, "looks": True}
     if not evaluation.dropped:  # a later field, which changes no version of an evaluation that has no use for it
         undecisive["dropped"] = True
     decisive = evaluation.model_dump(mode="json", exclude=undecisive)

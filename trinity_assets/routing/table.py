@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from trinity_assets.errors import TrainingError
 from trinity_assets.routing.specs import SplitSpec
-from trinity_assets.routing.split import assign_split
+from trinity_assets.routing.split import TEST, assign_split
 from trinity_assets.spec import digest
 from trinity_assets.workers.specs import Price
 
@@ -113,6 +113,12 @@ def table_data_version(table: pd.DataFrame, workers: Sequence[str]) -> str:
     """The digest of what a head and its evaluation depend on: tasks, splits and scores; no cost and no clock."""
     scores = [[None if np.isnan(score) else score for score in row] for row in score_matrix(table, workers).tolist()]
     return digest({"workers": list(workers), "tasks": table[_TASK_COLUMNS].values.tolist(), "scores": scores})
+
+
+def held_out_digest(table: pd.DataFrame) -> str:
+    """What two tables with the same test tasks share, 12 hex digits; neither scores nor order count."""
+    held_out = table.loc[table["split"] == TEST, ["benchmark", "task_id"]]
+    return digest(sorted(held_out.values.tolist()))[:12]
 
 
 def align_features(table: pd.DataFrame, features: Mapping[str, tuple[Sequence[str], np.ndarray]]) -> np.ndarray:

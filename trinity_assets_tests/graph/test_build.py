@@ -331,3 +331,16 @@ def test_another_split_is_the_routers_alone(site: Site) -> None:
     assert built.waves == IN_TURN
     spec = read_table(site.store, "router_table", site.sha256(TABLE)).spec
     assert SplitSpec.model_validate(spec["split"]) == SplitSpec(seed=1, test=0.4)
+
+
+def test_looks_at_the_held_out_tasks_are_counted_and_the_published_checkpoint_is_challenged(site: Site) -> None:
+    """Another head is another look; the same one judged again is none."""
+    published = site.checkpoint_path().name
+    assert site.metadata(EVALUATION, "looks") == "1"
+    site.catalog.edit("routers.yaml", "generations: 5", "generations: 6")
+    assert site.build().built == {HEAD, EVALUATION, CHECKPOINT}
+    assert site.metadata(EVALUATION, "looks") == "2"
+    assert f"against {published}, which is published and has " in site.metadata(EVALUATION, "report")
+    site.catalog.edit("workers.yaml", "input_per_mtok: 1.0", "input_per_mtok: 4.0")
+    assert EVALUATION in site.build().built
+    assert site.metadata(EVALUATION, "looks") == "2"

@@ -250,6 +250,24 @@ def test_every_head_is_compared_with_every_policy_that_can_be_run():
     assert one.wins - one.losses == round(evaluation.n_test * one.difference)
 
 
+def test_the_published_checkpoint_is_beaten_or_not_on_the_same_tasks():
+    drawn = features(400, 8)
+    scores, right = planted_scores(drawn, 3)
+    table = table_of(scores, WORKERS)
+    published = ("small-0123", np.where(np.arange(400) % 4, right, (right + 1) % 3))
+    evaluation = evaluate(table, drawn, {"ridge": always(0)}, WORKERS, published=published, looks=3, resamples=200)
+    held_out = (table["split"] == "test").to_numpy()
+    incumbent = evaluation.incumbent
+    assert incumbent is not None and incumbent.checkpoint == "small-0123"
+    assert incumbent.accuracy == pytest.approx((np.arange(400) % 4 > 0)[held_out].mean())
+    (challenger,) = incumbent.challengers
+    assert challenger.difference == pytest.approx(evaluation.policy("ridge").accuracy - incumbent.accuracy)
+    assert (challenger.head, challenger.other, challenger.verdict) == ("ridge", "incumbent", "loss")
+    text = text_report(evaluation)
+    assert "ridge against small-0123, which is published and has " in text
+    assert "Different heads judged on these tasks so far: 3." in text
+
+
 def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
     store = ArtifactStore(str(tmp_path))
     evaluation = an_evaluation({"ridge": always(0)})
@@ -261,7 +279,14 @@ def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
     assert write_evaluation(store, evaluation.model_copy(update={"n_train": 1}), {})[1] != version
     dropped = (Dropped(name="eve", reason="answers on quiz were never complete"),)
     assert write_evaluation(store, evaluation.model_copy(update={"dropped": dropped}), {})[1] != version
-    measured: Any = {"dropped": True, "policies": {"__all__": {"cost_usd", "latency_s"}}}
+    later = evaluation.model_copy(update={"looks": 9, "incumbent": None})
+    assert write_evaluation(store, later, {})[1] == version
+    measured: Any = {
+        "looks": True,
+        "incumbent": True,
+        "dropped": True,
+        "policies": {"__all__": {"cost_usd", "latency_s"}},
+    }
     assert version == digest(evaluation.model_dump(mode="json", exclude=measured)), "as before there was such a field"
     for data in (b"nonsense", b"[]", b'{"kind": "head"}', b'{"kind": "evaluation", "evaluation": {}}'):
         with pytest.raises(ArtifactError, match="is not an evaluation"):
