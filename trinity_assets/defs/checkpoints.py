@@ -8,6 +8,7 @@ from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.checkpoints.versions import MANIFEST_VERSION
 from trinity_assets.defs import keys
 from trinity_assets.defs.dropping import dropped_metadata
+from trinity_assets.defs.evaluations import gate_metadata
 from trinity_assets.defs.lineage import Upstream, materialized, step
 from trinity_assets.defs.presentation import OWNERS, router_group, router_tags
 from trinity_assets.defs.resources import CheckpointsResource, StoreResource
@@ -79,7 +80,7 @@ def _checkpoint(router: Router) -> dg.AssetsDefinition:
         metadata = {
             "path": dg.MetadataValue.path(str(path)),
             "policy": f"always {policy.worker}" if policy.worker else f"the head of {export}",
-            "gate": f"{'passed' if gate.passed else 'not passed'}: {gate.reason}",
+            **gate_metadata(gate),
             "verdict": record.verdict,
             "accuracy": record.accuracy,
             "test_rows": record.n_test,

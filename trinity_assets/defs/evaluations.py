@@ -16,6 +16,7 @@ from trinity_assets.spec import digest
 
 if TYPE_CHECKING:
     from trinity_assets.checkpoints.incumbent import Incumbent
+    from trinity_assets.routing.gate import GateResult
     from trinity_assets.routing.inputs import RouterData
     from trinity_assets.store.artifacts import ArtifactStore
 
@@ -105,7 +106,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
                 pictures[f"plot_convergence_{name}"] = picture(plot, f"reward per generation of {name}")
         metadata = {
             "verdict": exported.verdict,
-            "gate": f"{'passed' if gate.passed else 'not passed'}: {gate.reason}",
+            **gate_metadata(gate),
             "accuracy": exported.accuracy,
             "difference": exported.difference,
             "difference_low": exported.low,
@@ -121,6 +122,15 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         return materialized(key, artifact, version, upstream.inputs, metadata | pictures)
 
     return evaluation
+
+
+def gate_metadata(gate: "GateResult") -> dict[str, Any]:
+    """What the gate decided, on a page that cuts long lines off."""
+    return {
+        "gate": "passed" if gate.passed else "not passed",
+        "gate_low": gate.low,
+        "gate_reason": dg.MetadataValue.md(f"The gate {'is' if gate.passed else 'is not'} passed: {gate.reason}."),
+    }
 
 
 def _looks(instance: dg.DagsterInstance, key: dg.AssetKey, test_set: str, head: str) -> int:
