@@ -104,7 +104,7 @@ def test_a_task_that_always_takes_too_long_is_settled_once_two_runs_have_seen_it
     server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
 ) -> None:
     server.script("plain", slow_but_for_probes)
-    worker = make_worker(concurrency=1, timeout_s=0.2)
+    worker = make_worker(concurrency=1, timeout_s=0.4)
     for run, settled in (("first", 0), ("second", 2)):
         collection = collect(worker, "bench", prompts(2), ledger, run=run, settle_timeouts=True, retry=hasty)
         assert len(collection.frame) == settled
@@ -115,6 +115,43 @@ def test_a_task_that_always_takes_too_long_is_settled_once_two_runs_have_seen_it
     before = server.count()
     assert collect(worker, "bench", prompts(2), ledger, run="third", retry=hasty).complete
     assert server.count() == before
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 6])
+def test_what_a_silent_provider_does_not_answer_is_no_fact_about_its_worker(
+    tasks: int, server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
+) -> None:
+    """One and two tasks do not open the breaker in their first run; six do."""
+    server.script("plain", play.stall(5.0))
+    worker = make_worker(timeout_s=0.1)
+    for run in ("first", "second", "third"):
+        collection = collect(worker, "bench", prompts(tasks), ledger, run=run, settle_timeouts=True, retry=hasty)
+        assert len(collection.frame) == 0
+    server.script("plain", play.answer("4"))
+    well = make_worker(timeout_s=5.0)
+    collection = collect(well, "bench", prompts(tasks), ledger, run="fourth", settle_timeouts=True, retry=hasty)
+    assert list(collection.frame["status"]) == ["answered"] * tasks
+
+
+def test_a_run_that_found_the_provider_silent_is_none_of_the_two(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
+) -> None:
+    worker = make_worker(timeout_s=0.4)
+    runs = [("silent", play.stall(5.0), 0), ("second", slow_but_for_probes, 0), ("third", slow_but_for_probes, 1)]
+    for run, behaviour, settled in runs:
+        server.script("plain", behaviour)
+        collection = collect(worker, "bench", prompts(1), ledger, run=run, settle_timeouts=True, retry=hasty)
+        assert len(collection.frame) == settled
+
+
+def test_a_provider_that_falls_silent_after_answering_settles_nothing(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
+) -> None:
+    worker = make_worker(concurrency=1, timeout_s=0.4)
+    for run, tasks in (("first", 3), ("second", 4)):
+        server.script("plain", play.answer("4"), play.stall(5.0))
+        collection = collect(worker, "bench", prompts(tasks), ledger, run=run, settle_timeouts=True, retry=hasty)
+        assert set(collection.frame["status"]) == {"answered"}
 
 
 def test_a_slow_task_stays_missing_unless_the_settlement_says_otherwise(
