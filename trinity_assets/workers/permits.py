@@ -134,8 +134,8 @@ class Permits:
         pace = self._pace
         with self._database.translated("take a permit in"), self._database.exclusive(_LOCK) as connection:
             now = self._database.now(connection)
+            scopes = known_scopes(self._database, connection, [pace.provider, pace.worker], now)
             under_way = self._under_way(connection, now)
-            scopes = known_scopes(connection, [pace.provider, pace.worker])
             provider, worker = scopes[pace.provider], scopes[pace.worker]
             probing = max(provider.failures, worker.failures) >= pace.retry.open_after
             own = [row for row in under_way if row["worker_scope"] == pace.worker]
@@ -283,6 +283,8 @@ def permit_transaction(database: Database) -> AbstractContextManager[sa.Connecti
 def end_permits(database: Database, connection: sa.Connection, ended: Sequence[Ended]) -> None:
     """End permits in the :func:`permit_transaction` that keeps their calls, and learn from how the calls came out."""
     now = database.now(connection)
+    askings = [name for one in ended for name in (one.pace.provider, one.pace.worker)]
+    scopes = known_scopes(database, connection, askings, now)
     names = {"names": [one.permit for one in ended]}
     rows = {row["permit"]: row for row in connection.execute(_OF_NAMES, names).mappings()}
     # One that is not there expired while its process stood still, and was counted as killed.
@@ -298,7 +300,6 @@ def end_permits(database: Database, connection: sa.Connection, ended: Sequence[E
         connection.execute(_END, counted)
     if spent := [one.permit for one, _ in found if not one.pace.counts_tokens]:
         connection.execute(_DELETE, {"names": spent})
-    scopes = known_scopes(connection, [name for one, _ in found for name in (one.pace.provider, one.pace.worker)])
     for one, row in found:
         _learn(one, row, scopes[one.pace.provider], scopes[one.pace.worker], now)
     keep_scopes(database, connection, scopes.values(), now)
@@ -336,7 +337,8 @@ def _learn(one: Ended, row: sa.RowMapping, provider: Scope, worker: Scope, now: 
         worker.level, worker.halved_at = max((worker.level or concurrency) / 2, 1.0), now
     if outcome.retry_after_s:
         # Who asks to wait for longer ends this asking; the next one may find it well again.
-        worker.next_at = max(worker.next_at, now + min(outcome.retry_after_s, one.pace.retry.retry_after_cap_s))
+        rest_s = min(outcome.retry_after_s, one.pace.retry.retry_after_cap_s)
+        worker.next_at = now + max(one.pace.pause_s(worker, now), rest_s)
 
 
 def _over_budget(standings: Sequence[Standing], wish: Wish) -> Decision | None:

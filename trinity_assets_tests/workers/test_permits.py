@@ -161,11 +161,79 @@ def test_a_very_long_retry_after_is_the_asking_that_heard_its_own_business(ledge
     assert asking.take() == Decision(wait_s=60)
 
 
-def test_a_clock_that_is_set_back_holds_nobody_up(ledger: Ledger, clock: Clock) -> None:
+# --- a clock that is set back -----------------------------------------------------------------------------------------
+
+
+def test_requests_per_minute_are_spaced_on_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(limits=Limits(rpm=40)))
     asking.call()
     clock.now -= 3600
-    assert asking.take().permits
+    for _ in range(3):
+        assert asking.take().wait_s == pytest.approx(1.5)
+        clock.now += 1.5
+        asking.call()
+
+
+def test_a_retry_after_is_kept_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.call(replace(TOO_MUCH, retry_after_s=7.0))
+    clock.now -= 3600
+    assert asking.take() == Decision(wait_s=7)
+    clock.now += 7
+    asking.call(replace(TOO_MUCH, retry_after_s=5.0))
+    assert asking.take() == Decision(wait_s=5)
+
+
+def test_tokens_of_a_minute_are_counted_from_anew_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(tpm=100), own=WorkerLimits(tpm=100)))
+    asking.call(wished=wish(tokens=60))
+    held = permit_of(asking.take(wish(tokens=30)))
+    clock.now -= 3600
+    assert asking.take(wish(tokens=60)) == Decision(wait_s=60), "nobody knows how long ago the minute was"
+    asking.end(held, GOOD, tokens=30)
+    clock.now += 60
+    asking.call(wished=wish(tokens=60))
+    assert asking.take(wish(tokens=60)) == Decision(wait_s=60)
+
+
+def test_an_open_breaker_is_probed_in_time_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.call()
+    for _ in range(3):
+        asking.call(DOWN)
+    clock.now -= 3600
+    assert asking.take() == Decision(wait_s=1)
+    clock.now += 0.75
+    assert asking.take() == Decision(wait_s=0.25), "it does not begin again with every look"
+    clock.now += 0.25
+    assert asking.take().probe is not None
+
+
+def test_concurrency_halves_and_is_forgotten_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    at = pace(limits=Limits(concurrency=8), retry=replace(RETRY, open_after=100))
+    asking = Asking(ledger, at)
+    first = asking.start()
+    clock.now += 1
+    for permit in first:
+        asking.end(permit, TOO_MUCH)
+    clock.now -= 3600
+    second = asking.start()
+    assert len(second) == 4
+    clock.now += 1
+    for permit in second:
+        asking.end(permit, TOO_MUCH)
+    assert len(asking.start()) == 2
+    clock.now += 200
+    assert len(Asking(ledger, at).start()) == 8
+
+
+def test_a_permit_expires_in_time_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    Asking(ledger, pace(limits=Limits(concurrency=1))).take()
+    other = Asking(ledger, pace(limits=Limits(concurrency=1)))
+    clock.now -= 3600
+    assert other.take() == Decision(wait_s=POLL_S)
+    clock.now += 76
+    assert other.take().permits
 
 
 # --- concurrency ------------------------------------------------------------------------------------------------------
