@@ -9,7 +9,7 @@ Whether the next call may start is decided by those rows, by what is known of pr
   1989);
 - the *breaker* of a provider, and that of a worker, since one model may be down beside others: it opens after some
   calls have failed in a row. Then one cheap probe at a time is let through, at growing distances, until one is answered
-  or the asking loses its patience;
+  or the asking loses its patience, which it also does with a provider that answers nothing but probes;
 - *budgets* in USD.
 
 A permit whose process died is found by the next who asks, and becomes a failed call of unknown cost: the provider may
@@ -28,7 +28,7 @@ import sqlalchemy as sa
 
 from trinity_assets.workers.budgets import Account, Budget, Standing
 from trinity_assets.workers.claimants import Claimant
-from trinity_assets.workers.error_classes import KILLED, RATE_LIMITED
+from trinity_assets.workers.error_classes import KILLED, RATE_LIMITED, TIMEOUT
 from trinity_assets.workers.ledger_database import Database
 from trinity_assets.workers.ledger_tables import CALLS, PERMITS, PROBE, SCOPES
 from trinity_assets.workers.outcomes import Outcome, Status
@@ -43,7 +43,7 @@ POLL_S = 0.25
 """How often to look again whether another process has ended a call."""
 
 PROBES_OF_THE_DEAD = 2
-"""Failed probes that an asking bears of a provider that did not answer when it began: others have waited before it."""
+"""Probes in vain that an asking bears of a provider that did not answer when it began: others have waited before it."""
 
 _LOCK = 0x7065726D697473
 """The number of the advisory lock ("permits" in ASCII) under which permits are given and ended."""
@@ -110,7 +110,7 @@ class Ended:
 class Permits:
     """The permits of one asking. Threads may share it.
 
-    An asking bears ``retry.probes`` failed probes of a provider that stops answering.
+    An asking bears ``retry.probes`` probes in vain of a provider that stops answering.
     """
 
     def __init__(
@@ -219,17 +219,19 @@ class Permits:
         """
         retry, name = self._pace.retry, scope.scope
         if scope.failures < retry.open_after:
-            self._was_up.add(name)
-            self._probes_seen.pop(name, None)
+            if not scope.probes_failed:
+                self._was_up.add(name)
+                self._probes_seen.pop(name, None)
             return None
         was_up, first = name in self._was_up, name not in self._probes_seen
         self._probes_seen[name] = min(self._probes_seen.get(name, scope.probes_failed), scope.probes_failed)
         mine = scope.probes_failed - self._probes_seen[name]
         impatient = mine >= (retry.probes if was_up else min(retry.probes, PROBES_OF_THE_DEAD))
         if impatient and tried:
-            return Decision(
-                stop=f"{name} does not answer: {scope.failures} calls in a row failed, the last: {scope.last_error}"
-            )
+            what = "does not answer"
+            if scope.failures < retry.open_after + mine:  # else every probe since is among the failures
+                what = f"answers nothing but probes, {mine} by now"
+            return Decision(stop=f"{name} {what}: {scope.failures} calls in a row failed, the last: {scope.last_error}")
         if any(row["attempt"] == PROBE for row in under_way):
             return Decision(wait_s=POLL_S)
         wait_s = (scope.opened_at or 0.0) + retry.probe_wait_s(mine) - now
@@ -319,16 +321,20 @@ def forget(database: Database, scopes: Sequence[str]) -> None:
 def _learn(one: Ended, row: sa.RowMapping, provider: Scope, worker: Scope, now: float) -> None:
     """Change what is known of a provider and a worker by how one call came out."""
     concurrency, outcome = float(one.pace.concurrency), one.outcome
+    probe, failed = row["attempt"] == PROBE, outcome.status is Status.FAILED_TRANSIENT
     for scope in (provider, worker):
-        if outcome.status is Status.FAILED_TRANSIENT:
+        if probe:
+            scope.probes_failed += 1  # in vain until a question is answered
+        elif not failed or (outcome.error_class == TIMEOUT and scope.opened_at is None):
+            # Tasks may be too slow for their limit at a provider that is well, as many as there are.
+            scope.probes_failed = 0
+        if failed:
             scope.failures += 1
             scope.last_error = outcome.reason
             if scope.failures >= one.pace.retry.open_after:
                 scope.opened_at = now
-            if row["attempt"] == PROBE:
-                scope.probes_failed += 1
         else:  # also where it refuses: whoever refuses is there
-            scope.failures, scope.probes_failed = 0, 0
+            scope.failures = 0
             scope.opened_at = scope.last_error = None
     if outcome.status.settled:
         level = min(worker.level or concurrency, concurrency)

@@ -29,8 +29,9 @@ class Scope:
     """What is known of ``scope``; times are seconds since 1970.
 
     ``touched_at`` is when something became known last. No call starts before ``next_at``. ``level`` is how many calls
-    may be under way, None before any was; it was halved at ``halved_at``. ``failures`` calls have failed in a row,
-    ``probes_failed`` of them probes, since ``opened_at``.
+    may be under way, None before any was; it was halved at ``halved_at``. ``failures`` calls have failed in a row, the
+    last at ``opened_at`` where that opened the breaker. ``probes_failed`` probes were made in vain: they failed
+    themselves, or the calls after them did.
     """
 
     scope: str

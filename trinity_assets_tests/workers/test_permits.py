@@ -351,6 +351,46 @@ def test_a_probe_that_is_answered_closes_the_breaker(ledger: Ledger, clock: Cloc
     assert asking.take().permits
 
 
+def test_a_provider_that_answers_nothing_but_probes_is_given_up(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.call()
+    for wait in (1, 2, 3):
+        for _ in range(3):
+            asking.call(DOWN)
+        assert asking.take() == Decision(wait_s=wait), "the distances grow as they do between probes that fail"
+        clock.now += wait
+        asking.call(GOOD)
+    for _ in range(3):
+        asking.call(DOWN)
+    assert asking.take().stop == (
+        "provider p answers nothing but probes, 3 by now: 3 calls in a row failed, the last: overloaded: try later"
+    )
+    later = Asking(ledger, pace())
+    for _ in range(2):
+        later.call(GOOD)
+        for _ in range(3):
+            later.call(DOWN)
+        clock.now += 3
+    assert later.take().stop is not None, "others have waited before it"
+    recovered = Asking(ledger, pace())
+    recovered.call(GOOD)
+    recovered.call(GOOD)
+    for _ in range(3):
+        recovered.call(DOWN)
+    assert recovered.take() == Decision(wait_s=1), "a question was answered"
+
+
+def test_a_provider_that_is_too_slow_for_every_question_is_not_given_up(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    for _ in range(6):
+        for _ in range(3):
+            asking.call(STALLED)
+        assert asking.take() == Decision(wait_s=1)
+        clock.now += 1
+        asking.call(GOOD)
+    assert asking.take().permits
+
+
 def test_one_answer_among_failures_keeps_the_breaker_closed(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace())
     for outcome in (DOWN, DOWN, GOOD, STALLED, DOWN):

@@ -187,6 +187,21 @@ def test_a_probe_is_a_cheap_call_and_nobodys_answer(
     assert [(group.error_class, group.calls, group.unsettled) for group in failures(ledger)] == [("overloaded", 5, 1)]
 
 
+def test_a_provider_that_answers_only_probes_ends_the_asking(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
+) -> None:
+    def only_probes(received: Received) -> Reply:
+        well = received.messages == PROBE_MESSAGES
+        return (play.answer("OK") if well else play.status(500))(received)
+
+    server.script("plain", only_probes)
+    collection = collect(make_worker(concurrency=1), "bench", prompts(60), ledger, retry=hasty)
+    # Five failures open the breaker, seven times, with a probe between each.
+    assert server.count() == 5 * (hasty.probes + 1) + hasty.probes
+    assert collection.failures["not_asked"] > 50
+    assert " answers nothing but probes, 6 by now: 5 calls in a row failed" in str(collection.stopped)
+
+
 @pytest.mark.parametrize(("first", "asked"), [(play.status(401), 1), (play.answer("ok", delay_s=SLOW_S), 8)])
 def test_a_refusal_costs_one_call_and_a_slow_first_answer_holds_nobody_up(
     first: Behaviour, asked: int, server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger
