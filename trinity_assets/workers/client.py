@@ -70,7 +70,8 @@ class WorkerClient:
 def priced(outcome: Outcome, price: Price | None, provider_cost_usd: float | None) -> Outcome:
     """``outcome`` with its cost: the worker's own price first, then what litellm computed, else unknown.
 
-    litellm reports 0.0 when the provider sent no usage; without usage a cost is unknown, unless the price is zero.
+    litellm computes 0.0 where the provider sent no usage, and for models that its list holds without their price (see
+    ``prices.known_price``): only a price of zero that the catalog declares makes a call free.
     """
     inputs, outputs = outcome.input_tokens, outcome.output_tokens
     counted = inputs is not None and outputs is not None
@@ -78,7 +79,7 @@ def priced(outcome: Outcome, price: Price | None, provider_cost_usd: float | Non
         return _costing(outcome, 0.0, "price", price.version)
     if price is not None and inputs is not None and outputs is not None:
         return _costing(outcome, cost_usd(price, inputs, outputs), "price", price.version)
-    if price is None and counted and provider_cost_usd is not None:
+    if price is None and counted and provider_cost_usd is not None and provider_cost_usd > 0:
         return _costing(outcome, float(provider_cost_usd), "provider", list_version())
     return outcome
 

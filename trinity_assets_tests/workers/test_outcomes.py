@@ -13,6 +13,7 @@ from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.litellm_library import load_litellm
 from trinity_assets.workers.outcomes import FAILURES, SETTLED, Outcome, Status, classify_response
+from trinity_assets.workers.prices import known_price
 from trinity_assets.workers.provider_errors import classify_error, retry_after_s
 from trinity_assets.workers.specs import Price, WorkerSpec
 from trinity_assets_tests import scripted_server as play
@@ -264,6 +265,18 @@ def test_a_known_model_has_litellms_price(server: ScriptedServer, make_worker: M
     server.script("gpt-4o-mini", play.answer("4", usage=(1_000_000, 0)))
     outcome = ask(make_worker("gpt-4o-mini"))
     assert (outcome.cost_source, outcome.cost_usd) == ("provider", pytest.approx(0.15))
+
+
+def test_a_model_that_is_listed_without_a_price_has_cost_nobody_knows_how_much(
+    server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    worker = make_worker("labs-leanstral-1-5", route="mistral")
+    assert known_price(worker) is None
+    outcome = ask(worker)
+    assert outcome.status is Status.ANSWERED and outcome.input_tokens
+    assert (outcome.cost_usd, outcome.cost_source, outcome.price_version) == (None, None, None)
+    free = ask(worker.model_copy(update={"price": FREE}))
+    assert (free.cost_usd, free.cost_source) == (0.0, "price")
 
 
 def test_a_rejected_call_costs_nothing_and_a_lost_one_an_unknown_amount(
