@@ -13,7 +13,8 @@ Whether the next call may start is decided by those rows, by what is known of pr
 - *budgets* in USD.
 
 A permit whose process died is found by the next who asks, and becomes a failed call of unknown cost: the provider may
-well have answered it.
+well have answered it. So does one of a process that stood still for longer than a call may last; where that one goes on
+after all, what came of its call takes the place of the failed one.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ PROBES_OF_THE_DEAD = 2
 _LOCK = 0x7065726D697473
 """The number of the advisory lock ("permits" in ASCII) under which permits are given and ended."""
 
+_DIED = "its process died while the call was under way"
+_LOST = "its process was not heard of for longer than a call may last"
+
 # Every call runs these. Built once, because building a statement takes longer than SQLite takes to run it.
 _HERE = PERMITS.c.provider_scope == sa.bindparam("provider_scope")
 _FORGET_OLD = sa.delete(PERMITS).where(
@@ -60,6 +64,9 @@ _LAST_MINUTE = sa.select(sa.func.coalesce(sa.func.sum(PERMITS.c.tokens), 0), sa.
 _OWN_LAST_MINUTE = _LAST_MINUTE.where(PERMITS.c.worker_scope == sa.bindparam("worker_scope"))
 _OF_NAMES = sa.select(PERMITS).where(PERMITS.c.permit.in_(sa.bindparam("names", expanding=True)))
 _DELETE = sa.delete(PERMITS).where(PERMITS.c.permit.in_(sa.bindparam("names", expanding=True)))
+_REPLACED = sa.delete(CALLS).where(
+    CALLS.c.error_class == KILLED, CALLS.c.error.in_(sa.bindparam("errors", expanding=True))
+)
 _END = (
     sa.update(PERMITS)
     .where(PERMITS.c.permit == sa.bindparam("ended"))
@@ -184,12 +191,14 @@ class Permits:
         """
         rows = connection.execute(_OPEN).mappings().all()
         gone = self._claimant.dead_among(rows)
-        dead = {row["permit"]: row for row in rows if row["claimant"] in gone or self._is_forgotten(row, now)}
-        if dead:
-            connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead.values()])
-            connection.execute(_DELETE, {"names": list(dead)})
+        dead = [(row, _DIED) for row in rows if row["claimant"] in gone]
+        lost = [(row, _LOST) for row in rows if row["claimant"] not in gone and self._is_forgotten(row, now)]
+        over = {row["permit"]: _killed(row, why, now) for row, why in (*dead, *lost)}
+        if over:
+            connection.execute(sa.insert(CALLS), list(over.values()))
+            connection.execute(_DELETE, {"names": list(over)})
         here = [row for row in rows if row["provider_scope"] == self._pace.provider]
-        return [row for row in here if row["permit"] not in dead]
+        return [row for row in here if row["permit"] not in over]
 
     def _is_forgotten(self, row: sa.RowMapping, now: float) -> bool:
         """Whether another's call has lasted longer than any call can."""
@@ -289,8 +298,10 @@ def end_permits(database: Database, connection: sa.Connection, ended: Sequence[E
     scopes = known_scopes(database, connection, askings, now)
     names = {"names": [one.permit for one in ended]}
     rows = {row["permit"]: row for row in connection.execute(_OF_NAMES, names).mappings()}
-    # One that is not there expired while its process stood still, and was counted as killed.
     found = [(one, row) for one in ended if (row := rows.get(one.permit)) is not None]
+    if lost := [one.permit for one in ended if one.permit not in rows]:
+        # Their process stood still; the calls that are kept with this are what the failed ones were.
+        connection.execute(_REPLACED, {"errors": [_written_off(why, name) for name in lost for why in (_DIED, _LOST)]})
     if not found:
         return
     counted = [
@@ -356,12 +367,17 @@ def _over_budget(standings: Sequence[Standing], wish: Wish) -> Decision | None:
     return None
 
 
-def _killed(permit: sa.RowMapping, now: float) -> dict[str, Any]:
+def _written_off(why: str, permit: str) -> str:
+    """The error of the call that a permit became; it names the permit, whose holder may come back."""
+    return f"{why}; what it cost is unknown (permit {permit})"
+
+
+def _killed(permit: sa.RowMapping, why: str, now: float) -> dict[str, Any]:
     """The row of ``calls`` for a call of which nobody knows how it came out."""
     wished = {field.name: permit[field.name] for field in fields(Wish) if field.name in CALLS.c}
     return wished | {
         "at": now,
         "status": str(Status.FAILED_TRANSIENT),
         "error_class": KILLED,
-        "error": "its process died while the call was under way; what it cost is unknown",
+        "error": _written_off(why, permit["permit"]),
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -214,6 +216,36 @@ def test_the_time_limit_bounds_the_call_not_each_read(server: ScriptedServer, ma
     started = time.monotonic()
     assert ask(make_worker("drip", timeout_s=0.5)).error_class == "timeout"
     assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("route", ["openai", "openrouter"])
+def test_a_reply_that_arrived_while_the_process_stood_still_counts(
+    route: str, server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    """As after SIGSTOP and SIGCONT: while the loop waits for its sockets, replies come in and time limits pass."""
+    calls = 4
+    before = signal.signal(signal.SIGUSR1, lambda *_: time.sleep(3.0))
+    stopping = threading.Timer(0.05, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
+    server.script("slow", play.answer("4", delay_s=0.4))
+    worker = make_worker("slow", route=route, timeout_s=2.0)
+
+    async def stand_still() -> list[Outcome]:
+        with open_endpoint(worker) as endpoint:
+            async with WorkerClient(worker, endpoint) as client:
+                question = [{"role": "user", "content": "2+2?"}]
+                parameters = worker.sampling.parameters()
+                asked = [asyncio.create_task(client.call(question, parameters)) for _ in range(calls)]
+                while server.count() < calls:
+                    await asyncio.sleep(0.005)
+                stopping.start()
+                return list(await asyncio.gather(*asked))
+
+    try:
+        outcomes = asyncio.run(stand_still())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert [one.status for one in outcomes] == [Status.ANSWERED] * calls
+    assert [one.latency_s for one in outcomes] == [None] * calls, "nobody knows when they arrived"
 
 
 def test_a_truncated_answer_keeps_its_text_and_counts(server: ScriptedServer, make_worker: MakeWorker) -> None:

@@ -477,7 +477,7 @@ def test_a_permit_that_was_not_used_leaves_nothing(ledger: Ledger, clock: Clock)
 
 def test_a_call_whose_process_died_is_a_failed_call_of_unknown_cost(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(limits=Limits(concurrency=1)), [run_budget(1.0, "r")])
-    permit = permit_of(asking.take(wish(usd=0.75)))
+    permit_of(asking.take(wish(usd=0.75)))
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     with ledger.database.writing() as connection:
         connection.execute(sa.update(PERMITS).values(claimant="another", pid=int(dead.stdout)))
@@ -487,8 +487,28 @@ def test_a_call_whose_process_died_is_a_failed_call_of_unknown_cost(ledger: Ledg
     assert (call["status"], call["error_class"], call["cost_usd"], call["reserved_usd"]) == (
         "failed_transient", KILLED, None, 0.75,
     )  # fmt: skip
-    asking.end(permit, GOOD)  # it lived after all; what it answered is kept
+    assert str(call["error"]).startswith("its process died while the call was under way; what it cost is unknown")
     assert asking.take(wish(usd=0.0)).permits
+
+
+def test_what_a_process_that_stood_still_comes_back_with_replaces_what_it_was_taken_for(
+    ledger: Ledger, clock: Clock
+) -> None:
+    still = Asking(ledger, pace(limits=Limits(concurrency=2)))
+    back, never = (permit_of(still.take(wish(usd=0.75))) for _ in range(2))
+    assert back != never
+    clock.now += 76
+    other = Asking(ledger, pace(limits=Limits(concurrency=2)), [run_budget(2.0, "r")])
+    assert other.take(wish(usd=0.75)).stop is not None, "1.50 USD may be spent"
+    lost = sa.select(CALLS.c.error_class, CALLS.c.cost_usd, CALLS.c.error).order_by(CALLS.c.id)
+    with ledger.database.reading() as connection:
+        first = connection.execute(lost).all()
+    assert [row[:2] for row in first] == [(KILLED, None)] * 2
+    assert all("was not heard of for longer than a call may last" in row[2] for row in first)
+    still.end(back, GOOD)
+    with ledger.database.reading() as connection:
+        assert [tuple(row[:2]) for row in connection.execute(lost)] == [(KILLED, None), (None, 0.25)]
+    assert Asking(ledger, pace(), [run_budget(2.0, "r")]).take(wish(usd=0.75)).permits, "1 USD is spent"
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc to see processes")  # noqa: PTH110

@@ -13,16 +13,18 @@ from trinity_assets.errors import BudgetError
 from trinity_assets.workers.asking import HEAD_START_S, PROBE_MESSAGES, Cell, Terms, ask_missing
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.endpoints import open_endpoint
-from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.ledger import Entry, Ledger
 from trinity_assets.workers.ledger_reports import failures
 from trinity_assets.workers.ledger_tables import PERMITS, SCOPES
+from trinity_assets.workers.outcomes import Status
 from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.retrying import RetryPolicy
 from trinity_assets.workers.specs import Price, Sampling, WorkerLimits
+from trinity_assets.workers.timeouts import settle_timed_out
 from trinity_assets_tests import scripted_server as play
 from trinity_assets_tests.scripted_server import Behaviour, Received, Reply, ScriptedServer
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
-from trinity_assets_tests.workers.test_ledger import rows
+from trinity_assets_tests.workers.test_ledger import CALL, rows
 
 SLOW_S = 4 * HEAD_START_S
 
@@ -161,6 +163,19 @@ def test_a_slow_task_stays_missing_unless_the_settlement_says_otherwise(
     for run in ("first", "second", "third"):
         collection = collect(make_worker(timeout_s=0.1), "bench", prompts(1), ledger, run=run, retry=hasty)
         assert collection.failures == {"timeout": 1}
+
+
+@pytest.mark.parametrize(("lasted_s", "settled"), [(40.0, 0), (45.0, 1), (45.5, 1), (3600.0, 0)])
+def test_only_what_took_the_whole_limit_of_a_process_that_ran_is_settled(
+    lasted_s: float, settled: int, make_worker: MakeWorker, ledger: Ledger
+) -> None:
+    """A call that lasted much longer is that of a process that stood still."""
+    (request,) = answer_requests(make_worker(), prompts(1), 1)
+    probe = replace(CALL, request_digest="probe", attempt=0)
+    slow = replace(CALL, request_digest=request.digest, status=Status.FAILED_TRANSIENT, error_class="timeout")
+    for run, latency_s in (("first", 45.1), ("second", lasted_s)):
+        ledger.record_all([Entry(replace(slow, run=run, latency_s=latency_s)), Entry(replace(probe, run=run))])
+    assert settle_timed_out(ledger, [request], 45.0) == settled
 
 
 def test_a_lower_limit_of_an_earlier_run_settles_nothing(
