@@ -149,10 +149,10 @@ def test_a_run_that_found_the_provider_silent_is_none_of_the_two(
 def test_a_provider_that_falls_silent_after_answering_settles_nothing(
     server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
 ) -> None:
-    worker = make_worker(concurrency=1, timeout_s=0.4)
+    worker, once = make_worker(concurrency=1, timeout_s=0.4), replace(hasty, timeout_attempts=1)
     for run, tasks in (("first", 3), ("second", 4)):
         server.script("plain", play.answer("4"), play.stall(5.0))
-        collection = collect(worker, "bench", prompts(tasks), ledger, run=run, settle_timeouts=True, retry=hasty)
+        collection = collect(worker, "bench", prompts(tasks), ledger, run=run, settle_timeouts=True, retry=once)
         assert set(collection.frame["status"]) == {"answered"}
 
 
