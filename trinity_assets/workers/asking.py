@@ -24,7 +24,7 @@ from trinity_assets.workers.claiming import Questions
 from trinity_assets.workers.claims import Lease
 from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import Endpoint
-from trinity_assets.workers.error_classes import CONFIGURATION
+from trinity_assets.workers.error_classes import CONFIGURATION, TIMEOUT
 from trinity_assets.workers.ledger import Call, Entry, Ledger
 from trinity_assets.workers.ledger_tables import PROBE
 from trinity_assets.workers.outcomes import Outcome, Status
@@ -92,11 +92,16 @@ class _ClaimLostError(Exception):
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms is asked: the retries, what a call costs at most (``price`` None: unknown), and the budgets."""
+    """On what terms is asked: the retries, what a call costs at most (``price`` None: unknown), and the budgets.
+
+    With ``settle_timeouts`` questions that ran into the time limit may be settled by it, so that the asking ends with a
+    probe where nothing has been heard since.
+    """
 
     retry: RetryPolicy
     price: Price | None = None
     budgets: tuple[Budget, ...] = ()
+    settle_timeouts: bool = False
 
 
 async def ask_missing(
@@ -172,6 +177,8 @@ class _Asking:
         self._first_call = asyncio.Event()
         self._first_question = asyncio.Event()
         self._elsewhere = 0
+        self._silent_since_timeout = False
+        self._asked_all = False
         self._error: Exception | None = None
         self._tally = Tally()
 
@@ -183,7 +190,15 @@ class _Asking:
                 group.create_task(self._take_turns())
         if self._error is not None:
             raise self._error
+        if self._terms.settle_timeouts and self._silent_since_timeout and not self._stop.is_set():
+            await self._see_who_was_slow()
         return self._tally
+
+    async def _see_who_was_slow(self) -> None:
+        """Probe once: were it the provider and not the questions, they ran into the limit for another reason."""
+        self._asked_all = True
+        with contextlib.suppress(AskingEndedError):
+            await self._probe(await self._queue.permit(self._probe_wish, self._probe_wish))
 
     async def _head_start(self) -> None:
         """Until the first question is settled or failed; or its first call takes as long as an answer does."""
@@ -259,6 +274,8 @@ class _Asking:
         # A parameter that it refuses with so few tokens is the probe's alone; whoever refuses is there.
         if outcome.error_class != CONFIGURATION:
             self._end_if_hopeless(outcome)
+        if self._asked_all:
+            self._queue.end()
 
     async def _call(self, request: AnswerRequest, wish: Wish, permit: str) -> Outcome:
         """Make the call of a permit and keep what came of it."""
@@ -273,6 +290,10 @@ class _Asking:
         self._first_call.set()
         self._queue.news()
         self._tally.add(outcome)
+        if outcome.error_class == TIMEOUT:
+            self._silent_since_timeout = True
+        elif outcome.status is not Status.FAILED_TRANSIENT:
+            self._silent_since_timeout = False
         return outcome
 
     def _end_if_hopeless(self, outcome: Outcome) -> None:

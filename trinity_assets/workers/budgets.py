@@ -46,7 +46,8 @@ class Budget:
 class Account:
     """What is spent of a budget, read anew at each look only from where the last one ended.
 
-    Calls are kept under the lock of the permits, as looks are made, so that none can come in behind a look.
+    Calls are kept under the lock of the permits, as looks are made, so that none can come in behind a look. A call that
+    was taken for killed counts at its most until the account is opened anew, also when it came out after all.
     """
 
     def __init__(self, budget: Budget) -> None:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -106,7 +106,8 @@ def collect(
     """The answers of ``worker`` to ``prompts`` (task id -> rendered prompt) in ``epoch``, asked for ``purpose``.
 
     All calls of one ``run`` (in this and other processes) cost at most ``run_budget_usd``. With ``settle_timeouts`` a
-    question that always ran into the worker's time limit, here and in an earlier run, is settled as ``timed_out``.
+    question that always ran into the worker's time limit, here and in an earlier run, while its provider answered, is
+    settled as ``timed_out``.
 
     The ledger is read first: when everything is settled there, no server starts, litellm is not imported and no key
     is needed. Each outcome is committed before it counts; a process killed at any moment loses the calls in flight.
@@ -127,7 +128,7 @@ def collect(
     missing = _distinct([request for request in requests if request.digest not in before])
     tally, after = Tally(), before
     if missing:
-        terms = _terms(cell, retry or RetryPolicy(), run_budget_usd, purpose)
+        terms = replace(_terms(cell, retry or RetryPolicy(), run_budget_usd, purpose), settle_timeouts=settle_timeouts)
         logger.info("%s: %d of %d answers are to be asked", cell.label, len(missing), len(requests))
         with open_endpoint(worker) as endpoint:
             tally = asyncio.run(ask_missing(cell, missing, endpoint, ledger, terms, lease=lease))

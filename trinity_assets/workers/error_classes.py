@@ -12,7 +12,7 @@ CONFIGURATION = "configuration"
 """The provider refuses a parameter."""
 
 KILLED = "killed"
-"""The call's process died while it was under way: nobody knows how it came out."""
+"""The call's process died or stood still while it was under way: nobody knows how it came out."""
 
 NOT_ASKED = "not_asked"
 """The question was never asked, because the asking had ended."""

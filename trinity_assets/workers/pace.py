@@ -44,12 +44,12 @@ class Pace:
         """Learn that a call starts now. Evenly spaced, since a burst at the start of a minute is what gets refused."""
         for scope, rpm in ((provider, self.provider_limits.rpm), (worker, self.worker_limits.rpm)):
             if rpm is not None:
-                scope.next_at = max(scope.next_at, now + MINUTE_S / rpm)
+                scope.next_at = now + max(self.pause_s(scope, now), MINUTE_S / rpm)
 
     def pause_s(self, scope: Scope, now: float) -> float:
         """Until the next call of ``scope`` may start; 0 or less is now.
 
-        A longer pause than any that is ever set is a clock's that has been set back.
+        A longer pause than any that is ever set is a mistaken clock's.
         """
         longest = max(MINUTE_S, self.retry.retry_after_cap_s)
         pause = scope.next_at - now

@@ -9,11 +9,12 @@ Whether the next call may start is decided by those rows, by what is known of pr
   1989);
 - the *breaker* of a provider, and that of a worker, since one model may be down beside others: it opens after some
   calls have failed in a row. Then one cheap probe at a time is let through, at growing distances, until one is answered
-  or the asking loses its patience;
+  or the asking loses its patience, which it also does with a provider that answers nothing but probes;
 - *budgets* in USD.
 
 A permit whose process died is found by the next who asks, and becomes a failed call of unknown cost: the provider may
-well have answered it.
+well have answered it. So does one of a process that stood still for longer than a call may last; where that one goes on
+after all, what came of its call takes the place of the failed one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import sqlalchemy as sa
 
 from trinity_assets.workers.budgets import Account, Budget, Standing
 from trinity_assets.workers.claimants import Claimant
-from trinity_assets.workers.error_classes import KILLED, RATE_LIMITED
+from trinity_assets.workers.error_classes import KILLED, RATE_LIMITED, TIMEOUT
 from trinity_assets.workers.ledger_database import Database
 from trinity_assets.workers.ledger_tables import CALLS, PERMITS, PROBE, SCOPES
 from trinity_assets.workers.outcomes import Outcome, Status
@@ -43,10 +44,13 @@ POLL_S = 0.25
 """How often to look again whether another process has ended a call."""
 
 PROBES_OF_THE_DEAD = 2
-"""Failed probes that an asking bears of a provider that did not answer when it began: others have waited before it."""
+"""Probes in vain that an asking bears of a provider that did not answer when it began: others have waited before it."""
 
 _LOCK = 0x7065726D697473
 """The number of the advisory lock ("permits" in ASCII) under which permits are given and ended."""
+
+_DIED = "its process died while the call was under way"
+_LOST = "its process was not heard of for longer than a call may last"
 
 # Every call runs these. Built once, because building a statement takes longer than SQLite takes to run it.
 _HERE = PERMITS.c.provider_scope == sa.bindparam("provider_scope")
@@ -60,6 +64,9 @@ _LAST_MINUTE = sa.select(sa.func.coalesce(sa.func.sum(PERMITS.c.tokens), 0), sa.
 _OWN_LAST_MINUTE = _LAST_MINUTE.where(PERMITS.c.worker_scope == sa.bindparam("worker_scope"))
 _OF_NAMES = sa.select(PERMITS).where(PERMITS.c.permit.in_(sa.bindparam("names", expanding=True)))
 _DELETE = sa.delete(PERMITS).where(PERMITS.c.permit.in_(sa.bindparam("names", expanding=True)))
+_REPLACED = sa.delete(CALLS).where(
+    CALLS.c.error_class == KILLED, CALLS.c.error.in_(sa.bindparam("errors", expanding=True))
+)
 _END = (
     sa.update(PERMITS)
     .where(PERMITS.c.permit == sa.bindparam("ended"))
@@ -110,7 +117,7 @@ class Ended:
 class Permits:
     """The permits of one asking. Threads may share it.
 
-    An asking bears ``retry.probes`` failed probes of a provider that stops answering.
+    An asking bears ``retry.probes`` probes in vain of a provider that stops answering.
     """
 
     def __init__(
@@ -134,8 +141,8 @@ class Permits:
         pace = self._pace
         with self._database.translated("take a permit in"), self._database.exclusive(_LOCK) as connection:
             now = self._database.now(connection)
+            scopes = known_scopes(self._database, connection, [pace.provider, pace.worker], now)
             under_way = self._under_way(connection, now)
-            scopes = known_scopes(connection, [pace.provider, pace.worker])
             provider, worker = scopes[pace.provider], scopes[pace.worker]
             probing = max(provider.failures, worker.failures) >= pace.retry.open_after
             own = [row for row in under_way if row["worker_scope"] == pace.worker]
@@ -184,12 +191,14 @@ class Permits:
         """
         rows = connection.execute(_OPEN).mappings().all()
         gone = self._claimant.dead_among(rows)
-        dead = {row["permit"]: row for row in rows if row["claimant"] in gone or self._is_forgotten(row, now)}
-        if dead:
-            connection.execute(sa.insert(CALLS), [_killed(row, now) for row in dead.values()])
-            connection.execute(_DELETE, {"names": list(dead)})
+        dead = [(row, _DIED) for row in rows if row["claimant"] in gone]
+        lost = [(row, _LOST) for row in rows if row["claimant"] not in gone and self._is_forgotten(row, now)]
+        over = {row["permit"]: _killed(row, why, now) for row, why in (*dead, *lost)}
+        if over:
+            connection.execute(sa.insert(CALLS), list(over.values()))
+            connection.execute(_DELETE, {"names": list(over)})
         here = [row for row in rows if row["provider_scope"] == self._pace.provider]
-        return [row for row in here if row["permit"] not in dead]
+        return [row for row in here if row["permit"] not in over]
 
     def _is_forgotten(self, row: sa.RowMapping, now: float) -> bool:
         """Whether another's call has lasted longer than any call can."""
@@ -219,17 +228,19 @@ class Permits:
         """
         retry, name = self._pace.retry, scope.scope
         if scope.failures < retry.open_after:
-            self._was_up.add(name)
-            self._probes_seen.pop(name, None)
+            if not scope.probes_failed:
+                self._was_up.add(name)
+                self._probes_seen.pop(name, None)
             return None
         was_up, first = name in self._was_up, name not in self._probes_seen
         self._probes_seen[name] = min(self._probes_seen.get(name, scope.probes_failed), scope.probes_failed)
         mine = scope.probes_failed - self._probes_seen[name]
         impatient = mine >= (retry.probes if was_up else min(retry.probes, PROBES_OF_THE_DEAD))
         if impatient and tried:
-            return Decision(
-                stop=f"{name} does not answer: {scope.failures} calls in a row failed, the last: {scope.last_error}"
-            )
+            what = "does not answer"
+            if scope.failures < retry.open_after + mine:  # else every probe since is among the failures
+                what = f"answers nothing but probes, {mine} by now"
+            return Decision(stop=f"{name} {what}: {scope.failures} calls in a row failed, the last: {scope.last_error}")
         if any(row["attempt"] == PROBE for row in under_way):
             return Decision(wait_s=POLL_S)
         wait_s = (scope.opened_at or 0.0) + retry.probe_wait_s(mine) - now
@@ -283,10 +294,14 @@ def permit_transaction(database: Database) -> AbstractContextManager[sa.Connecti
 def end_permits(database: Database, connection: sa.Connection, ended: Sequence[Ended]) -> None:
     """End permits in the :func:`permit_transaction` that keeps their calls, and learn from how the calls came out."""
     now = database.now(connection)
+    askings = [name for one in ended for name in (one.pace.provider, one.pace.worker)]
+    scopes = known_scopes(database, connection, askings, now)
     names = {"names": [one.permit for one in ended]}
     rows = {row["permit"]: row for row in connection.execute(_OF_NAMES, names).mappings()}
-    # One that is not there expired while its process stood still, and was counted as killed.
     found = [(one, row) for one in ended if (row := rows.get(one.permit)) is not None]
+    if lost := [one.permit for one in ended if one.permit not in rows]:
+        # Their process stood still; the calls that are kept with this are what the failed ones were.
+        connection.execute(_REPLACED, {"errors": [_written_off(why, name) for name in lost for why in (_DIED, _LOST)]})
     if not found:
         return
     counted = [
@@ -298,7 +313,6 @@ def end_permits(database: Database, connection: sa.Connection, ended: Sequence[E
         connection.execute(_END, counted)
     if spent := [one.permit for one, _ in found if not one.pace.counts_tokens]:
         connection.execute(_DELETE, {"names": spent})
-    scopes = known_scopes(connection, [name for one, _ in found for name in (one.pace.provider, one.pace.worker)])
     for one, row in found:
         _learn(one, row, scopes[one.pace.provider], scopes[one.pace.worker], now)
     keep_scopes(database, connection, scopes.values(), now)
@@ -318,16 +332,20 @@ def forget(database: Database, scopes: Sequence[str]) -> None:
 def _learn(one: Ended, row: sa.RowMapping, provider: Scope, worker: Scope, now: float) -> None:
     """Change what is known of a provider and a worker by how one call came out."""
     concurrency, outcome = float(one.pace.concurrency), one.outcome
+    probe, failed = row["attempt"] == PROBE, outcome.status is Status.FAILED_TRANSIENT
     for scope in (provider, worker):
-        if outcome.status is Status.FAILED_TRANSIENT:
+        if probe:
+            scope.probes_failed += 1  # in vain until a question is answered
+        elif not failed or (outcome.error_class == TIMEOUT and scope.opened_at is None):
+            # Tasks may be too slow for their limit at a provider that is well, as many as there are.
+            scope.probes_failed = 0
+        if failed:
             scope.failures += 1
             scope.last_error = outcome.reason
             if scope.failures >= one.pace.retry.open_after:
                 scope.opened_at = now
-            if row["attempt"] == PROBE:
-                scope.probes_failed += 1
         else:  # also where it refuses: whoever refuses is there
-            scope.failures, scope.probes_failed = 0, 0
+            scope.failures = 0
             scope.opened_at = scope.last_error = None
     if outcome.status.settled:
         level = min(worker.level or concurrency, concurrency)
@@ -336,7 +354,8 @@ def _learn(one: Ended, row: sa.RowMapping, provider: Scope, worker: Scope, now: 
         worker.level, worker.halved_at = max((worker.level or concurrency) / 2, 1.0), now
     if outcome.retry_after_s:
         # Who asks to wait for longer ends this asking; the next one may find it well again.
-        worker.next_at = max(worker.next_at, now + min(outcome.retry_after_s, one.pace.retry.retry_after_cap_s))
+        rest_s = min(outcome.retry_after_s, one.pace.retry.retry_after_cap_s)
+        worker.next_at = now + max(one.pace.pause_s(worker, now), rest_s)
 
 
 def _over_budget(standings: Sequence[Standing], wish: Wish) -> Decision | None:
@@ -348,12 +367,17 @@ def _over_budget(standings: Sequence[Standing], wish: Wish) -> Decision | None:
     return None
 
 
-def _killed(permit: sa.RowMapping, now: float) -> dict[str, Any]:
+def _written_off(why: str, permit: str) -> str:
+    """The error of the call that a permit became; it names the permit, whose holder may come back."""
+    return f"{why}; what it cost is unknown (permit {permit})"
+
+
+def _killed(permit: sa.RowMapping, why: str, now: float) -> dict[str, Any]:
     """The row of ``calls`` for a call of which nobody knows how it came out."""
     wished = {field.name: permit[field.name] for field in fields(Wish) if field.name in CALLS.c}
     return wished | {
         "at": now,
         "status": str(Status.FAILED_TRANSIENT),
         "error_class": KILLED,
-        "error": "its process died while the call was under way; what it cost is unknown",
+        "error": _written_off(why, permit["permit"]),
     }

@@ -6,6 +6,7 @@ bodies as status 500, a missing key as status 500, and an exhausted quota as 429
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -180,11 +181,13 @@ def retry_after_s(error: Exception) -> float | None:
 
 
 def _seconds(value: Any) -> float | None:
-    """Both forms of the header: a number of seconds, or an HTTP date."""
+    """Both forms of the header: a number of seconds, or an HTTP date; None for what is neither."""
     try:
-        return max(float(value), 0.0)
+        seconds = float(value)
     except ValueError:
         pass
+    else:  # Python reads "nan" and "inf" as numbers, too
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
     try:
         return max((parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds(), 0.0)
     except (TypeError, ValueError, OverflowError):  # no date, or one that no calendar holds

@@ -19,7 +19,7 @@ class RetryPolicy:
     ``timeout_attempts`` times: it may be paid for each time, and a model that is too slow once is so again.
 
     After ``open_after`` failed calls in a row a provider is only probed, ``probes`` times at growing distances, and
-    then given up.
+    then given up. So is one that answers the probes while the questions go on failing.
     """
 
     attempts: int = 5
@@ -45,5 +45,5 @@ class RetryPolicy:
         return wait if elapsed_s + wait <= self.deadline_s else None
 
     def probe_wait_s(self, failed: int) -> float:
-        """Seconds from the last failed call to the next probe when ``failed`` probes have failed."""
+        """Seconds from the last failed call to the next probe when ``failed`` probes were in vain."""
         return min(self.cap_s, self.base_s * 2**failed)

@@ -14,17 +14,24 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from trinity_assets.workers.ledger_database import Database
-from trinity_assets.workers.ledger_tables import SCOPES
+from trinity_assets.workers.ledger_tables import PERMITS, SCOPES
 
 _KNOWN = sa.select(SCOPES).where(SCOPES.c.scope.in_(sa.bindparam("names", expanding=True)))
+_TURN_BACK = (
+    sa.update(PERMITS)
+    .where(PERMITS.c.provider_scope == sa.bindparam("name"))
+    .values({name: PERMITS.c[name] - sa.bindparam("by") for name in ("started_at", "expires_at", "ended_at")})
+)
 
 
 @dataclass
 class Scope:
     """What is known of ``scope``; times are seconds since 1970.
 
-    No call starts before ``next_at``. ``level`` is how many calls may be under way, None before any was; it was halved
-    at ``halved_at``. ``failures`` calls have failed in a row, ``probes_failed`` of them probes, since ``opened_at``.
+    ``touched_at`` is when something became known last. No call starts before ``next_at``. ``level`` is how many calls
+    may be under way, None before any was; it was halved at ``halved_at``. ``failures`` calls have failed in a row, the
+    last at ``opened_at`` where that opened the breaker. ``probes_failed`` probes were made in vain: they failed
+    themselves, or the calls after them did.
     """
 
     scope: str
@@ -37,12 +44,32 @@ class Scope:
     probes_failed: int = 0
     last_error: str | None = None
 
+    def turn_back(self, by: float) -> None:
+        """Make every time that is known earlier by so many seconds."""
+        self.touched_at -= by
+        self.next_at -= by
+        self.halved_at -= by
+        if self.opened_at is not None:
+            self.opened_at -= by
 
-def known_scopes(connection: sa.Connection, names: Iterable[str]) -> dict[str, Scope]:
-    """What is known of each of ``names``."""
+
+def known_scopes(database: Database, connection: sa.Connection, names: Iterable[str], now: float) -> dict[str, Scope]:
+    """What is known of each of ``names`` at ``now``.
+
+    What became known later than now did so by a clock that has been set back since. All times of such a scope, and of
+    the permits that a provider gave, are turned back with it, as if the last of it had happened now: a pause or a
+    minute begins again, and none becomes as long as the clock was wrong.
+    """
     wanted = sorted(set(names))
     rows = connection.execute(_KNOWN, {"names": wanted}).mappings()
     found = {row["scope"]: Scope(**row) for row in rows}
+    early = [scope for scope in found.values() if scope.touched_at > now]
+    for scope in early:
+        by = scope.touched_at - now
+        connection.execute(_TURN_BACK, {"name": scope.scope, "by": by})
+        scope.turn_back(by)
+    if early:
+        keep_scopes(database, connection, early, now)
     return {name: found.get(name, Scope(name)) for name in wanted}
 
 

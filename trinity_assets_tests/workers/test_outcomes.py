@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +15,7 @@ from trinity_assets.workers.client import WorkerClient
 from trinity_assets.workers.endpoints import open_endpoint
 from trinity_assets.workers.litellm_library import load_litellm
 from trinity_assets.workers.outcomes import FAILURES, SETTLED, Outcome, Status, classify_response
+from trinity_assets.workers.prices import known_price
 from trinity_assets.workers.provider_errors import classify_error, retry_after_s
 from trinity_assets.workers.specs import Price, WorkerSpec
 from trinity_assets_tests import scripted_server as play
@@ -185,6 +188,10 @@ def test_a_broken_connection_is_weather(
         ("7", 7.0),
         ("-3", 0.0),
         ("soon", None),
+        ("nan", None),
+        ("-NaN", None),
+        ("inf", None),
+        ("1e400", None),
         ("Mon, 01 Jan 2001 00:00:00 GMT", 0.0),
         ("Mon, 01 Jan 999999999999 00:00:00 GMT", None),
         ("Mon, 01 Jan 2001 00:00:00 +99999999999999", None),
@@ -209,6 +216,36 @@ def test_the_time_limit_bounds_the_call_not_each_read(server: ScriptedServer, ma
     started = time.monotonic()
     assert ask(make_worker("drip", timeout_s=0.5)).error_class == "timeout"
     assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("route", ["openai", "openrouter"])
+def test_a_reply_that_arrived_while_the_process_stood_still_counts(
+    route: str, server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    """As after SIGSTOP and SIGCONT: while the loop waits for its sockets, replies come in and time limits pass."""
+    calls = 4
+    before = signal.signal(signal.SIGUSR1, lambda *_: time.sleep(3.0))
+    stopping = threading.Timer(0.05, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
+    server.script("slow", play.answer("4", delay_s=0.4))
+    worker = make_worker("slow", route=route, timeout_s=2.0)
+
+    async def stand_still() -> list[Outcome]:
+        with open_endpoint(worker) as endpoint:
+            async with WorkerClient(worker, endpoint) as client:
+                question = [{"role": "user", "content": "2+2?"}]
+                parameters = worker.sampling.parameters()
+                asked = [asyncio.create_task(client.call(question, parameters)) for _ in range(calls)]
+                while server.count() < calls:
+                    await asyncio.sleep(0.005)
+                stopping.start()
+                return list(await asyncio.gather(*asked))
+
+    try:
+        outcomes = asyncio.run(stand_still())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert [one.status for one in outcomes] == [Status.ANSWERED] * calls
+    assert [one.latency_s for one in outcomes] == [None] * calls, "nobody knows when they arrived"
 
 
 def test_a_truncated_answer_keeps_its_text_and_counts(server: ScriptedServer, make_worker: MakeWorker) -> None:
@@ -260,6 +297,18 @@ def test_a_known_model_has_litellms_price(server: ScriptedServer, make_worker: M
     server.script("gpt-4o-mini", play.answer("4", usage=(1_000_000, 0)))
     outcome = ask(make_worker("gpt-4o-mini"))
     assert (outcome.cost_source, outcome.cost_usd) == ("provider", pytest.approx(0.15))
+
+
+def test_a_model_that_is_listed_without_a_price_has_cost_nobody_knows_how_much(
+    server: ScriptedServer, make_worker: MakeWorker
+) -> None:
+    worker = make_worker("labs-leanstral-1-5", route="mistral")
+    assert known_price(worker) is None
+    outcome = ask(worker)
+    assert outcome.status is Status.ANSWERED and outcome.input_tokens
+    assert (outcome.cost_usd, outcome.cost_source, outcome.price_version) == (None, None, None)
+    free = ask(worker.model_copy(update={"price": FREE}))
+    assert (free.cost_usd, free.cost_source) == (0.0, "price")
 
 
 def test_a_rejected_call_costs_nothing_and_a_lost_one_an_unknown_amount(

@@ -161,11 +161,79 @@ def test_a_very_long_retry_after_is_the_asking_that_heard_its_own_business(ledge
     assert asking.take() == Decision(wait_s=60)
 
 
-def test_a_clock_that_is_set_back_holds_nobody_up(ledger: Ledger, clock: Clock) -> None:
+# --- a clock that is set back -----------------------------------------------------------------------------------------
+
+
+def test_requests_per_minute_are_spaced_on_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(limits=Limits(rpm=40)))
     asking.call()
     clock.now -= 3600
-    assert asking.take().permits
+    for _ in range(3):
+        assert asking.take().wait_s == pytest.approx(1.5)
+        clock.now += 1.5
+        asking.call()
+
+
+def test_a_retry_after_is_kept_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.call(replace(TOO_MUCH, retry_after_s=7.0))
+    clock.now -= 3600
+    assert asking.take() == Decision(wait_s=7)
+    clock.now += 7
+    asking.call(replace(TOO_MUCH, retry_after_s=5.0))
+    assert asking.take() == Decision(wait_s=5)
+
+
+def test_tokens_of_a_minute_are_counted_from_anew_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace(limits=Limits(tpm=100), own=WorkerLimits(tpm=100)))
+    asking.call(wished=wish(tokens=60))
+    held = permit_of(asking.take(wish(tokens=30)))
+    clock.now -= 3600
+    assert asking.take(wish(tokens=60)) == Decision(wait_s=60), "nobody knows how long ago the minute was"
+    asking.end(held, GOOD, tokens=30)
+    clock.now += 60
+    asking.call(wished=wish(tokens=60))
+    assert asking.take(wish(tokens=60)) == Decision(wait_s=60)
+
+
+def test_an_open_breaker_is_probed_in_time_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.call()
+    for _ in range(3):
+        asking.call(DOWN)
+    clock.now -= 3600
+    assert asking.take() == Decision(wait_s=1)
+    clock.now += 0.75
+    assert asking.take() == Decision(wait_s=0.25), "it does not begin again with every look"
+    clock.now += 0.25
+    assert asking.take().probe is not None
+
+
+def test_concurrency_halves_and_is_forgotten_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    at = pace(limits=Limits(concurrency=8), retry=replace(RETRY, open_after=100))
+    asking = Asking(ledger, at)
+    first = asking.start()
+    clock.now += 1
+    for permit in first:
+        asking.end(permit, TOO_MUCH)
+    clock.now -= 3600
+    second = asking.start()
+    assert len(second) == 4
+    clock.now += 1
+    for permit in second:
+        asking.end(permit, TOO_MUCH)
+    assert len(asking.start()) == 2
+    clock.now += 200
+    assert len(Asking(ledger, at).start()) == 8
+
+
+def test_a_permit_expires_in_time_after_the_clock_was_set_back(ledger: Ledger, clock: Clock) -> None:
+    Asking(ledger, pace(limits=Limits(concurrency=1))).take()
+    other = Asking(ledger, pace(limits=Limits(concurrency=1)))
+    clock.now -= 3600
+    assert other.take() == Decision(wait_s=POLL_S)
+    clock.now += 76
+    assert other.take().permits
 
 
 # --- concurrency ------------------------------------------------------------------------------------------------------
@@ -283,6 +351,46 @@ def test_a_probe_that_is_answered_closes_the_breaker(ledger: Ledger, clock: Cloc
     assert asking.take().permits
 
 
+def test_a_provider_that_answers_nothing_but_probes_is_given_up(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    asking.call()
+    for wait in (1, 2, 3):
+        for _ in range(3):
+            asking.call(DOWN)
+        assert asking.take() == Decision(wait_s=wait), "the distances grow as they do between probes that fail"
+        clock.now += wait
+        asking.call(GOOD)
+    for _ in range(3):
+        asking.call(DOWN)
+    assert asking.take().stop == (
+        "provider p answers nothing but probes, 3 by now: 3 calls in a row failed, the last: overloaded: try later"
+    )
+    later = Asking(ledger, pace())
+    for _ in range(2):
+        later.call(GOOD)
+        for _ in range(3):
+            later.call(DOWN)
+        clock.now += 3
+    assert later.take().stop is not None, "others have waited before it"
+    recovered = Asking(ledger, pace())
+    recovered.call(GOOD)
+    recovered.call(GOOD)
+    for _ in range(3):
+        recovered.call(DOWN)
+    assert recovered.take() == Decision(wait_s=1), "a question was answered"
+
+
+def test_a_provider_that_is_too_slow_for_every_question_is_not_given_up(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    for _ in range(6):
+        for _ in range(3):
+            asking.call(STALLED)
+        assert asking.take() == Decision(wait_s=1)
+        clock.now += 1
+        asking.call(GOOD)
+    assert asking.take().permits
+
+
 def test_one_answer_among_failures_keeps_the_breaker_closed(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace())
     for outcome in (DOWN, DOWN, GOOD, STALLED, DOWN):
@@ -369,7 +477,7 @@ def test_a_permit_that_was_not_used_leaves_nothing(ledger: Ledger, clock: Clock)
 
 def test_a_call_whose_process_died_is_a_failed_call_of_unknown_cost(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace(limits=Limits(concurrency=1)), [run_budget(1.0, "r")])
-    permit = permit_of(asking.take(wish(usd=0.75)))
+    permit_of(asking.take(wish(usd=0.75)))
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     with ledger.database.writing() as connection:
         connection.execute(sa.update(PERMITS).values(claimant="another", pid=int(dead.stdout)))
@@ -379,8 +487,28 @@ def test_a_call_whose_process_died_is_a_failed_call_of_unknown_cost(ledger: Ledg
     assert (call["status"], call["error_class"], call["cost_usd"], call["reserved_usd"]) == (
         "failed_transient", KILLED, None, 0.75,
     )  # fmt: skip
-    asking.end(permit, GOOD)  # it lived after all; what it answered is kept
+    assert str(call["error"]).startswith("its process died while the call was under way; what it cost is unknown")
     assert asking.take(wish(usd=0.0)).permits
+
+
+def test_what_a_process_that_stood_still_comes_back_with_replaces_what_it_was_taken_for(
+    ledger: Ledger, clock: Clock
+) -> None:
+    still = Asking(ledger, pace(limits=Limits(concurrency=2)))
+    back, never = (permit_of(still.take(wish(usd=0.75))) for _ in range(2))
+    assert back != never
+    clock.now += 76
+    other = Asking(ledger, pace(limits=Limits(concurrency=2)), [run_budget(2.0, "r")])
+    assert other.take(wish(usd=0.75)).stop is not None, "1.50 USD may be spent"
+    lost = sa.select(CALLS.c.error_class, CALLS.c.cost_usd, CALLS.c.error).order_by(CALLS.c.id)
+    with ledger.database.reading() as connection:
+        first = connection.execute(lost).all()
+    assert [row[:2] for row in first] == [(KILLED, None)] * 2
+    assert all("was not heard of for longer than a call may last" in row[2] for row in first)
+    still.end(back, GOOD)
+    with ledger.database.reading() as connection:
+        assert [tuple(row[:2]) for row in connection.execute(lost)] == [(KILLED, None), (None, 0.25)]
+    assert Asking(ledger, pace(), [run_budget(2.0, "r")]).take(wish(usd=0.75)).permits, "1 USD is spent"
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc to see processes")  # noqa: PTH110

@@ -13,16 +13,18 @@ from trinity_assets.errors import BudgetError
 from trinity_assets.workers.asking import HEAD_START_S, PROBE_MESSAGES, Cell, Terms, ask_missing
 from trinity_assets.workers.collection import collect
 from trinity_assets.workers.endpoints import open_endpoint
-from trinity_assets.workers.ledger import Ledger
+from trinity_assets.workers.ledger import Entry, Ledger
 from trinity_assets.workers.ledger_reports import failures
 from trinity_assets.workers.ledger_tables import PERMITS, SCOPES
+from trinity_assets.workers.outcomes import Status
 from trinity_assets.workers.requests import answer_requests
 from trinity_assets.workers.retrying import RetryPolicy
 from trinity_assets.workers.specs import Price, Sampling, WorkerLimits
+from trinity_assets.workers.timeouts import settle_timed_out
 from trinity_assets_tests import scripted_server as play
 from trinity_assets_tests.scripted_server import Behaviour, Received, Reply, ScriptedServer
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
-from trinity_assets_tests.workers.test_ledger import rows
+from trinity_assets_tests.workers.test_ledger import CALL, rows
 
 SLOW_S = 4 * HEAD_START_S
 
@@ -104,7 +106,7 @@ def test_a_task_that_always_takes_too_long_is_settled_once_two_runs_have_seen_it
     server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
 ) -> None:
     server.script("plain", slow_but_for_probes)
-    worker = make_worker(concurrency=1, timeout_s=0.2)
+    worker = make_worker(concurrency=1, timeout_s=0.4)
     for run, settled in (("first", 0), ("second", 2)):
         collection = collect(worker, "bench", prompts(2), ledger, run=run, settle_timeouts=True, retry=hasty)
         assert len(collection.frame) == settled
@@ -117,6 +119,43 @@ def test_a_task_that_always_takes_too_long_is_settled_once_two_runs_have_seen_it
     assert server.count() == before
 
 
+@pytest.mark.parametrize("tasks", [1, 2, 6])
+def test_what_a_silent_provider_does_not_answer_is_no_fact_about_its_worker(
+    tasks: int, server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
+) -> None:
+    """One and two tasks do not open the breaker in their first run; six do."""
+    server.script("plain", play.stall(5.0))
+    worker = make_worker(timeout_s=0.1)
+    for run in ("first", "second", "third"):
+        collection = collect(worker, "bench", prompts(tasks), ledger, run=run, settle_timeouts=True, retry=hasty)
+        assert len(collection.frame) == 0
+    server.script("plain", play.answer("4"))
+    well = make_worker(timeout_s=5.0)
+    collection = collect(well, "bench", prompts(tasks), ledger, run="fourth", settle_timeouts=True, retry=hasty)
+    assert list(collection.frame["status"]) == ["answered"] * tasks
+
+
+def test_a_run_that_found_the_provider_silent_is_none_of_the_two(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
+) -> None:
+    worker = make_worker(timeout_s=0.4)
+    runs = [("silent", play.stall(5.0), 0), ("second", slow_but_for_probes, 0), ("third", slow_but_for_probes, 1)]
+    for run, behaviour, settled in runs:
+        server.script("plain", behaviour)
+        collection = collect(worker, "bench", prompts(1), ledger, run=run, settle_timeouts=True, retry=hasty)
+        assert len(collection.frame) == settled
+
+
+def test_a_provider_that_falls_silent_after_answering_settles_nothing(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
+) -> None:
+    worker, once = make_worker(concurrency=1, timeout_s=0.4), replace(hasty, timeout_attempts=1)
+    for run, tasks in (("first", 3), ("second", 4)):
+        server.script("plain", play.answer("4"), play.stall(5.0))
+        collection = collect(worker, "bench", prompts(tasks), ledger, run=run, settle_timeouts=True, retry=once)
+        assert set(collection.frame["status"]) == {"answered"}
+
+
 def test_a_slow_task_stays_missing_unless_the_settlement_says_otherwise(
     server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
 ) -> None:
@@ -124,6 +163,19 @@ def test_a_slow_task_stays_missing_unless_the_settlement_says_otherwise(
     for run in ("first", "second", "third"):
         collection = collect(make_worker(timeout_s=0.1), "bench", prompts(1), ledger, run=run, retry=hasty)
         assert collection.failures == {"timeout": 1}
+
+
+@pytest.mark.parametrize(("lasted_s", "settled"), [(40.0, 0), (45.0, 1), (45.5, 1), (3600.0, 0)])
+def test_only_what_took_the_whole_limit_of_a_process_that_ran_is_settled(
+    lasted_s: float, settled: int, make_worker: MakeWorker, ledger: Ledger
+) -> None:
+    """A call that lasted much longer is that of a process that stood still."""
+    (request,) = answer_requests(make_worker(), prompts(1), 1)
+    probe = replace(CALL, request_digest="probe", attempt=0)
+    slow = replace(CALL, request_digest=request.digest, status=Status.FAILED_TRANSIENT, error_class="timeout")
+    for run, latency_s in (("first", 45.1), ("second", lasted_s)):
+        ledger.record_all([Entry(replace(slow, run=run, latency_s=latency_s)), Entry(replace(probe, run=run))])
+    assert settle_timed_out(ledger, [request], 45.0) == settled
 
 
 def test_a_lower_limit_of_an_earlier_run_settles_nothing(
@@ -148,6 +200,21 @@ def test_a_probe_is_a_cheap_call_and_nobodys_answer(
     assert rows(ledger_url, "select status from calls where attempt = 0") == [("answered",)]
     assert len(rows(ledger_url, "select text from answers")) == 3
     assert [(group.error_class, group.calls, group.unsettled) for group in failures(ledger)] == [("overloaded", 5, 1)]
+
+
+def test_a_provider_that_answers_only_probes_ends_the_asking(
+    server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, hasty: RetryPolicy
+) -> None:
+    def only_probes(received: Received) -> Reply:
+        well = received.messages == PROBE_MESSAGES
+        return (play.answer("OK") if well else play.status(500))(received)
+
+    server.script("plain", only_probes)
+    collection = collect(make_worker(concurrency=1), "bench", prompts(60), ledger, retry=hasty)
+    # Five failures open the breaker, seven times, with a probe between each.
+    assert server.count() == 5 * (hasty.probes + 1) + hasty.probes
+    assert collection.failures["not_asked"] > 50
+    assert " answers nothing but probes, 6 by now: 5 calls in a row failed" in str(collection.stopped)
 
 
 @pytest.mark.parametrize(("first", "asked"), [(play.status(401), 1), (play.answer("ok", delay_s=SLOW_S), 8)])
