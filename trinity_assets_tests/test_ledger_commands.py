@@ -364,25 +364,44 @@ def test_an_import_that_is_interrupted_says_what_it_left_and_goes_on(
     ]
 
 
-def test_vacuum_keeps_the_tokens_of_the_last_minute(ledger_url: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRINITY_LEDGER_URL", ledger_url)
-    now = time.time()
-    permit = {
-        "claimant": "c",
-        "pid": 1,
-        "process_started": 0.0,
+def keep_permit(ledger: Ledger, name: str, started_at: float, ended_at: float | None, of: Call) -> None:
+    """A permit of the call ``of``."""
+    asked = {column.name: vars(of)[column.name] for column in PERMITS.columns if column.name in vars(of)}
+    scopes = {
         "provider_scope": "p",
         "worker_scope": "w",
         "tokens": 9,
+        "claimant": "c",
+        "pid": 1,
+        "process_started": 0.0,
     }
-    wish = {"request_digest": "d", "attempt": 1, "run": "r", "provider": "p", "worker": "w", "benchmark": "b"}
-    question = {"task_id": "t", "sample": 0, "epoch": 1}
-    with Ledger(ledger_url) as ledger, ledger.database.writing() as connection:
+    times = {"started_at": started_at, "ended_at": ended_at, "expires_at": started_at + 31}
+    with ledger.database.writing() as connection:
+        connection.execute(sa.insert(PERMITS), [{"permit": name, **scopes, **asked, **times}])
+
+
+def test_vacuum_keeps_the_tokens_of_the_last_minute(ledger_url: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRINITY_LEDGER_URL", ledger_url)
+    now = time.time()
+    with Ledger(ledger_url) as ledger:
         for name, ago in (("counts", 45.0), ("counts no more", 120.0)):
-            times = {"started_at": now - ago, "ended_at": now - ago + 1, "expires_at": now - ago + 31}
-            connection.execute(sa.insert(PERMITS), [{"permit": name, **permit, **wish, **question, **times}])
+            keep_permit(ledger, name, now - ago, now - ago + 1, call("q1", "w", "b"))
     assert run("vacuum")[0] == 0
     assert rows(ledger_url, "select permit from permits") == [("counts",)]
+
+
+def test_an_imported_call_is_under_way_no_more(kept: str, run: Run, tmp_path: Path) -> None:
+    """A process that could not write how its call came out has left the permit, and a file with the call."""
+    run("export", tmp_path / "answers.jsonl", "--calls", tmp_path / "calls.jsonl")
+    made = ENTRIES[2].call
+    with Ledger(kept) as ledger:
+        keep_permit(ledger, "made", made.at - 5, None, made)
+        keep_permit(ledger, "began later", made.at + 5, None, made)
+        keep_permit(ledger, "another attempt", made.at - 5, None, replace(made, attempt=3))
+        keep_permit(ledger, "another run", made.at - 5, None, replace(made, run="r2"))
+    assert run("import", tmp_path / "answers.jsonl", "--calls", tmp_path / "calls.jsonl")[0] == 0
+    left = rows(kept, "select permit from permits order by permit")
+    assert left == [("another attempt",), ("another run",), ("began later",)]
 
 
 def test_vacuum_gives_room_back_and_loses_nothing(kept: str, run: Run, ledger_url: str) -> None:
