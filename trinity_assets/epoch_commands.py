@@ -35,7 +35,7 @@ def rebaseline(
     from trinity_assets.definitions import build_defs
     from trinity_assets.defs.build import pending
     from trinity_assets.defs.instance import open_instance
-    from trinity_assets.defs.rebaselining import answers_to_ask
+    from trinity_assets.defs.rebaselining import answers_to_ask, held_up
     from trinity_assets.defs.rebaselining import rebaseline as ask_again
     from trinity_assets.defs.runs import NEW_EPOCH_TAG, build_tags
 
@@ -61,11 +61,14 @@ def rebaseline(
         print(f"If this is interrupted, go on with: {resume}")
         with interruptible(f"go on with: {resume}"):
             result = ask_again(definitions, instance, asked, execute, partial(announce, wanted))
+        left = pending(definitions, instance, held_up(definitions, instance, asked))
     for line in outcome_lines(result):
         print(line)
     if not result.complete:
         print(f"Everything that settled is kept; go on with: {resume}")
         raise typer.Exit(1)
+    if left:
+        print(f"{counted(len(left), 'asset')} below wait for others that are not up to date: trinity-assets build")
     print("What changed is on the page of workers/drift.")
 
 

@@ -101,8 +101,9 @@ def cost_command(
 @app.command("export")
 def export_command(file: FileArgument, calls: CallsOption = None, epochs: EpochsOption = None) -> None:
     """Write every answer, with --calls every call, and with --epochs every epoch, to a file."""
-    from trinity_assets.workers.ledger_files import export_answers, export_calls, export_epochs
+    from trinity_assets.workers.ledger_files import export_answers, export_calls, export_epochs, require_distinct
 
+    require_distinct(file, calls, epochs)
     with _open() as ledger:
         print(f"{export_answers(ledger, file):,} answers: {file}")
         if calls is not None:
@@ -113,7 +114,7 @@ def export_command(file: FileArgument, calls: CallsOption = None, epochs: Epochs
 
 @app.command("import")
 def import_command(file: FileArgument, calls: CallsOption = None, epochs: EpochsOption = None) -> None:
-    """Add the answers, calls and epochs of exported files: all or nothing. What is there already stays."""
+    """Add the answers, calls and epochs of exported files; none, if one row is bad. What is there already stays."""
     from trinity_assets.workers.ledger_files import import_files
 
     with _open() as ledger:

@@ -74,12 +74,11 @@ def _epoch(ledger: Ledger | None, worker: str, benchmark: str, again: bool) -> i
 
     Asking again goes on with an epoch that is not finished.
     """
-    from trinity_assets.workers.epochs import FIRST, present_epoch, unfinished_epoch
+    from trinity_assets.workers.epochs import FIRST, next_epoch, present_epoch
 
     if ledger is None:
         return FIRST
-    present = present_epoch(ledger, worker, benchmark)
-    return present + 1 if again and unfinished_epoch(ledger, worker, benchmark) is None else present
+    return (next_epoch if again else present_epoch)(ledger, worker, benchmark)
 
 
 def _existing_ledger() -> Ledger | None:

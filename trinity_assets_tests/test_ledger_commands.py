@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,14 +13,18 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 
 from trinity_assets import cli
 from trinity_assets.spec import digest
+from trinity_assets.workers import ledger_files
 from trinity_assets.workers.epochs import complete_epoch, enter_epoch, present_epoch, unfinished_epoch
 from trinity_assets.workers.ledger import Call, Entry, Ledger
 from trinity_assets.workers.ledger_reports import NO_ROUTER, Cost, costs_by_router
+from trinity_assets.workers.ledger_tables import PERMITS
 from trinity_assets.workers.outcomes import Status
 from trinity_assets_tests.postgres_server import PASSWORD
+from trinity_assets_tests.workers.test_ledger import rows
 
 ON_BOTH_DATABASES = True
 
@@ -288,6 +293,115 @@ def test_a_file_that_cannot_be_is_said_so(kept: str, run: Run, tmp_path: Path, f
     for command in ("export", "import"):
         status, _, complaint = run(command, tmp_path / file)
         assert status == 1 and said in complaint
+
+
+def test_a_file_for_two_tables_is_refused_and_stays(kept: str, run: Run, tmp_path: Path) -> None:
+    file, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    file.write_text("a backup\n")
+    same = tmp_path / "elsewhere" / ".." / "a.jsonl"
+    for arguments in ((file, "--calls", file), (other, "--calls", file, "--epochs", same), (file, "--epochs", same)):
+        status, _, complaint = run("export", *arguments)
+        assert status == 1 and "named for two tables; give each a file of its own" in complaint
+    assert file.read_text() == "a backup\n" and not other.exists()
+
+
+@pytest.mark.parametrize("column", ["at", "sample", "epoch", "attempt"])
+def test_numbers_that_no_row_can_have_are_named(kept: str, run: Run, tmp_path: Path, column: str) -> None:
+    answers, calls = tmp_path / "answers.jsonl", tmp_path / "calls.jsonl"
+    run("export", answers, "--calls", calls)
+    row = json.loads(calls.read_text().splitlines()[0])
+    calls.write_text(json.dumps({**row, "run": "z", column: 1e15 if column == "at" else 1 << 31}))
+    status, _, complaint = run("import", answers, "--calls", calls)
+    assert status == 1 and f"row 1: {column}: it has to be less than" in complaint
+
+
+def test_a_row_of_a_time_beyond_the_calendar_hinders_no_report(kept: str, run: Run) -> None:
+    with Ledger(kept) as ledger:
+        ledger.record_all([Entry(call("q7", "smollm2_terse", "humaneval", **TIMEOUT, at=1e15))])
+    assert [row[-1] for row in cells(run("stats")[1])] == ["2026-03-02 12:00Z"] * 2 + ["9999-12-31 23:59Z"]
+    assert "9999-12-31 23:59Z" in run("failures")[1]
+    status, said, _ = run("cost", "--by", "day")
+    assert status == 0 and [row[0] for row in cells(said)] == ["2026-03-01", "2026-03-02", "9999-12-31"]
+
+
+def test_an_import_leaves_the_ledger_to_others_between_short_transactions(
+    kept: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one row is looked at, and between two portions, another process can keep what it paid for."""
+    monkeypatch.setattr(ledger_files, "_BATCH", 2)
+    file = tmp_path / "answers.jsonl"
+    run("export", file)
+    row = json.loads(file.read_text().splitlines()[0])
+    file.write_text("".join(json.dumps({**row, "request_digest": digest(number)}) + "\n" for number in range(5)))
+    between: list[int] = []
+
+    def asked_meanwhile(seconds: float) -> None:
+        with Ledger(kept) as other:
+            other.record_all([Entry(call(f"meanwhile {len(between)}", "smollm2_direct", "starter"), "four")])
+            between.append(len(other.settled(digest(number) for number in range(5))))
+
+    monkeypatch.setattr(ledger_files, "sleep", asked_meanwhile)
+    assert run("import", file)[1] == "5 answers imported, 0 were there already\n"
+    assert between == [2, 4, 5]
+
+
+def test_an_import_that_is_interrupted_says_what_it_left_and_goes_on(
+    kept: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_files, "_BATCH", 2)
+    answers, calls = tmp_path / "answers.jsonl", tmp_path / "calls.jsonl"
+    run("export", answers, "--calls", calls)
+    copy = f"sqlite:///{tmp_path / 'copy.sqlite'}"
+    monkeypatch.setenv("TRINITY_LEDGER_URL", copy)
+    Ledger(copy).close()
+    rows(copy, "alter table calls rename to elsewhere")
+    status, _, complaint = run("import", answers, "--calls", calls)
+    assert status == 1 and "Imported so far: 5 answers; the same import again adds the rest" in complaint
+    rows(copy, "alter table elsewhere rename to calls")
+    assert run("import", answers, "--calls", calls)[1].splitlines() == [
+        "0 answers imported, 5 were there already",
+        "8 calls imported, 0 were there already",
+    ]
+
+
+def keep_permit(ledger: Ledger, name: str, started_at: float, ended_at: float | None, of: Call) -> None:
+    """A permit of the call ``of``."""
+    asked = {column.name: vars(of)[column.name] for column in PERMITS.columns if column.name in vars(of)}
+    scopes = {
+        "provider_scope": "p",
+        "worker_scope": "w",
+        "tokens": 9,
+        "claimant": "c",
+        "pid": 1,
+        "process_started": 0.0,
+    }
+    times = {"started_at": started_at, "ended_at": ended_at, "expires_at": started_at + 31}
+    with ledger.database.writing() as connection:
+        connection.execute(sa.insert(PERMITS), [{"permit": name, **scopes, **asked, **times}])
+
+
+def test_vacuum_keeps_the_tokens_of_the_last_minute(ledger_url: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRINITY_LEDGER_URL", ledger_url)
+    now = time.time()
+    with Ledger(ledger_url) as ledger:
+        for name, ago in (("counts", 45.0), ("counts no more", 120.0)):
+            keep_permit(ledger, name, now - ago, now - ago + 1, call("q1", "w", "b"))
+    assert run("vacuum")[0] == 0
+    assert rows(ledger_url, "select permit from permits") == [("counts",)]
+
+
+def test_an_imported_call_is_under_way_no_more(kept: str, run: Run, tmp_path: Path) -> None:
+    """A process that could not write how its call came out has left the permit, and a file with the call."""
+    run("export", tmp_path / "answers.jsonl", "--calls", tmp_path / "calls.jsonl")
+    made = ENTRIES[2].call
+    with Ledger(kept) as ledger:
+        keep_permit(ledger, "made", made.at - 5, None, made)
+        keep_permit(ledger, "began later", made.at + 5, None, made)
+        keep_permit(ledger, "another attempt", made.at - 5, None, replace(made, attempt=3))
+        keep_permit(ledger, "another run", made.at - 5, None, replace(made, run="r2"))
+    assert run("import", tmp_path / "answers.jsonl", "--calls", tmp_path / "calls.jsonl")[0] == 0
+    left = rows(kept, "select permit from permits order by permit")
+    assert left == [("another attempt",), ("another run",), ("began later",)]
 
 
 def test_vacuum_gives_room_back_and_loses_nothing(kept: str, run: Run, ledger_url: str) -> None:

@@ -11,7 +11,7 @@ from trinity_assets.catalog.catalog import Catalog
 from trinity_assets.defs import keys
 from trinity_assets.defs.build import BuildResult, Execute, Executed, build, select
 from trinity_assets.defs.sentinels import watched_workers
-from trinity_assets.defs.staleness import AssetState, parent_keys
+from trinity_assets.defs.staleness import AssetState, asset_states, parent_keys
 from trinity_assets.errors import SelectionError
 
 
@@ -45,15 +45,12 @@ def rebaseline(
     """Ask for ``asked`` again, then build what changed downstream, then compare, whatever changed.
 
     ``execute`` runs steps with the tag that opens a new epoch. What failed keeps nothing but what needs it from being
-    built, and the comparison from nothing at all.
+    built, and the comparison from nothing at all. What is ``held_up`` is no part of this.
     """
-    reports = [
-        key
-        for key in parent_keys(definitions)
-        if key == keys.drift() or (keys.is_drift(key) and keys.sentinel_answers(key.path[1]) in asked)
-    ]
+    reports = _reports(definitions, asked)
     asking = build(definitions, instance, asked, execute, announce, rebuild=True)
-    following = build(definitions, instance, _downstream(definitions, asked).difference(reports), execute, announce)
+    below = _downstream(definitions, asked).difference(reports, held_up(definitions, instance, asked))
+    following = build(definitions, instance, below, execute, announce)
     compared = Executed(frozenset())
     if asking.built and reports:
         announce([AssetState(key, "stale", ("asked for",)) for key in reports])
@@ -69,6 +66,35 @@ def rebaseline(
         waiting=(*asking.waiting, *following.waiting),
         reasons={**asking.reasons, **following.reasons, **compared.reasons},
     )
+
+
+def held_up(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, asked: frozenset[dg.AssetKey]
+) -> frozenset[dg.AssetKey]:
+    """What depends on ``asked`` and on something else that is not up to date: only a build of that brings it.
+
+    Building it would publish what the catalog no longer says, and repeating the rebaseline would not help.
+    """
+    parents = parent_keys(definitions)
+    below = _downstream(definitions, asked)
+    hindered: set[dg.AssetKey] = set()
+    for key, state in asset_states(definitions, instance).items():
+        if key in below:
+            hindering = not hindered.isdisjoint(parents[key])
+        else:
+            hindering = key not in asked and state.state != "fresh"
+        if hindering:
+            hindered.add(key)
+    return (below & hindered).difference(_reports(definitions, asked))
+
+
+def _reports(definitions: dg.Definitions, asked: Collection[dg.AssetKey]) -> list[dg.AssetKey]:
+    """The comparisons that ``asked`` have a part in."""
+    return [
+        key
+        for key in parent_keys(definitions)
+        if key == keys.drift() or (keys.is_drift(key) and keys.sentinel_answers(key.path[1]) in asked)
+    ]
 
 
 def _downstream(definitions: dg.Definitions, of: Collection[dg.AssetKey]) -> frozenset[dg.AssetKey]:

@@ -49,8 +49,12 @@ def enter_epoch(
     No new one is opened while the present one is incomplete, which ``new`` resumes then, and none for a name that has
     opened or resumed one before. Of any number of processes that want one at a time, one opens it.
 
+    A new one is newer than every answer that there is: a number under which somebody was asked before, as in a ledger
+    whose answers were imported, would take what was said then for what is said now.
+
     A cell of which nothing is recorded is in the newest epoch of its answers, as in a ledger that was imported, else in
-    the first. That one counts as complete if ``ever_complete``: what older versions collected is not recorded.
+    the first. If there are answers, that one counts as complete where a new one is wanted, or if ``ever_complete``:
+    what older versions collected is not recorded.
 
     Raises:
         LedgerError: the ledger cannot be read or written.
@@ -59,9 +63,12 @@ def enter_epoch(
     database = ledger.database
     with database.translated("open an epoch in"), database.exclusive() as connection:
         present = _newest(connection, worker, benchmark)
+        answered = _newest_answered(connection, worker, benchmark)
         now = database.now(connection)
         if present is None:
-            present = _unrecorded(connection, worker, benchmark, name, now, ever_complete)
+            complete = answered is not None and (ever_complete or new is not None)
+            opener = " ".join(by.split()) if complete else name
+            present = _unrecorded(connection, worker, benchmark, answered or FIRST, opener, now, complete)
             _insert(connection, present)
         if new is None or name in _all_names(connection, worker, benchmark):
             return present
@@ -69,7 +76,7 @@ def enter_epoch(
             resumed = replace(present, names=(*present.names, name))
             connection.execute(sa.update(EPOCHS).where(*_is(resumed)).values(opened_by="\n".join(resumed.names)))
             return resumed
-        opened = Epoch(worker, benchmark, present.number + 1, now, (name,), None)
+        opened = Epoch(worker, benchmark, max(present.number, answered or FIRST) + 1, now, (name,), None)
         _insert(connection, opened)
         return opened
 
@@ -82,7 +89,23 @@ def present_epoch(ledger: Ledger, worker: str, benchmark: str) -> int:
     """
     with ledger.database.translated("read"), ledger.database.reading() as connection:
         present = _newest(connection, worker, benchmark)
-        return _newest_answered(connection, worker, benchmark) if present is None else present.number
+        if present is None:
+            return _newest_answered(connection, worker, benchmark) or FIRST
+        return present.number
+
+
+def next_epoch(ledger: Ledger, worker: str, benchmark: str) -> int:
+    """The number of the epoch in which a cell would be asked for whoever wants a new one. Reads only.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    with ledger.database.translated("read"), ledger.database.reading() as connection:
+        present = _newest(connection, worker, benchmark)
+        answered = _newest_answered(connection, worker, benchmark)
+    if present is None:
+        return FIRST if answered is None else answered + 1
+    return present.number if present.completed_at is None else max(present.number, answered or FIRST) + 1
 
 
 def unfinished_epoch(ledger: Ledger, worker: str, benchmark: str) -> Epoch | None:
@@ -138,23 +161,22 @@ def _newest(connection: sa.Connection, worker: str, benchmark: str) -> Epoch | N
 
 
 def _unrecorded(
-    connection: sa.Connection, worker: str, benchmark: str, name: str, now: float, ever_complete: bool
+    connection: sa.Connection, worker: str, benchmark: str, number: int, name: str, now: float, complete: bool
 ) -> Epoch:
     """The epoch of a cell that has no row yet, which began with its first call."""
-    number = _newest_answered(connection, worker, benchmark)
     calls = sa.select(CALLS.c.at, CALLS.c.run).where(
         CALLS.c.worker == worker, CALLS.c.benchmark == benchmark, CALLS.c.epoch == number
     )
     first = connection.execute(calls.order_by(CALLS.c.at).limit(1)).first()
     at, run = (now, name) if first is None else first
-    return Epoch(worker, benchmark, number, at, (run or name,), now if ever_complete else None)
+    return Epoch(worker, benchmark, number, at, (run or name,), now if complete else None)
 
 
-def _newest_answered(connection: sa.Connection, worker: str, benchmark: str) -> int:
+def _newest_answered(connection: sa.Connection, worker: str, benchmark: str) -> int | None:
     # A name that ends with a slash stands for all that begin so, as a sentinel's does.
     named = ANSWERS.c.benchmark.startswith(benchmark, autoescape=True) if benchmark.endswith("/") else None
     cell = ANSWERS.c.worker == worker, ANSWERS.c.benchmark == benchmark if named is None else named
-    return connection.execute(sa.select(sa.func.max(ANSWERS.c.epoch)).where(*cell)).scalar() or FIRST
+    return connection.execute(sa.select(sa.func.max(ANSWERS.c.epoch)).where(*cell)).scalar()
 
 
 def _all_names(connection: sa.Connection, worker: str, benchmark: str) -> set[str]:

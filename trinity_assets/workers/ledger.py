@@ -21,6 +21,7 @@ from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS, PERMITS
 from trinity_assets.workers.migrations import migrate
 from trinity_assets.workers.outcomes import SETTLED, Outcome, Status
 from trinity_assets.workers.permits import Ended, Wish, end_permits, permit_transaction
+from trinity_assets.workers.specs import MINUTE_S
 
 LOOKUP = 500
 """Digests per query, below SQLite's limit on bound values."""
@@ -202,9 +203,9 @@ class Ledger:
             with self.database.exclusive() as connection:
                 now = self.database.now(connection)
                 connection.execute(sa.delete(CLAIMS).where(CLAIMS.c.expires_at <= now))
-                connection.execute(
-                    sa.delete(PERMITS).where(PERMITS.c.ended_at.is_not(None), PERMITS.c.expires_at <= now)
-                )
+                # What a call used counts for a minute after it began, which may be long after it ended.
+                spent = PERMITS.c.expires_at <= now, PERMITS.c.started_at <= now - MINUTE_S
+                connection.execute(sa.delete(PERMITS).where(PERMITS.c.ended_at.is_not(None), *spent))
             self.database.compact()
             with self.database.reading() as connection:
                 return before, self.database.size(connection)

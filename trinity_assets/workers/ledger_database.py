@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, SQLAlchemyError
 
 from trinity_assets.errors import LedgerError
 from trinity_assets.workers.ledger_tables import METADATA
@@ -26,6 +26,20 @@ BUSY_TIMEOUT_S = 30.0
 
 HIDDEN = "***"
 FORMS = "use sqlite:///<path> or postgresql://<user>:<password>@<host>/<database>"
+
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+    }
+)
+"""SQLite's primary codes of what may be otherwise in a moment: the file is in use, the disk full or away."""
 
 _WRITING = "ledger_writing"
 """The execution option of a transaction that writes."""
@@ -43,6 +57,12 @@ _PATIENCE: dict[str, Any] = {
 }
 """libpq's own settings wait for a host that has gone for two hours. Seconds, but for the last: milliseconds."""
 
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+"""SQLite's primary codes of a file that is damaged, or none of its own."""
+
+_DAMAGED = ("XX001", "XX002")
+"""PostgreSQL's codes of a damaged table and a damaged index."""
+
 _ADVICE = {
     "sqlite": "free space, fix the permissions or end the process that holds it",
     "postgresql": "see that the server runs, has space, and lets this user in (URL, password, rights)",
@@ -52,7 +72,7 @@ _ADVICE = {
 class Database:
     """The database at ``url``: ``sqlite:///<path>``, whose directory is made, or ``postgresql://...``.
 
-    ``url`` is the URL without its password, ``kind`` is "sqlite" or "postgresql".
+    ``url`` is the URL without its password, ``kind`` is "sqlite" or "postgresql", ``directory`` that of SQLite's file.
 
     Raises:
         LedgerError: the URL names no such database, or the driver is missing.
@@ -62,6 +82,7 @@ class Database:
         parsed = _parsed(url)
         self.kind = parsed.get_backend_name()
         self.url = _shown(parsed)
+        self.directory = Path(parsed.database or "").absolute().parent if self.kind == "sqlite" else None
         self._secrets = _secrets(parsed)
         self._engine = self._open_engine(parsed)
 
@@ -127,10 +148,15 @@ class Database:
             yield
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
             cause = getattr(error, "orig", None) or error
-            raise LedgerError(
-                f"cannot {action} the ledger {self.url}: {self._redacted(cause)}. Nothing already answered was lost; "
-                f"{_ADVICE[self.kind]}, then run again: only what is missing is asked"
-            ) from error
+            advice = (
+                "It is damaged, or no ledger: see that its URL names the right one, and put a backup in its place. "
+                "Without one, move it away, let `trinity-assets ledger export` save what can still be read of it, and "
+                "import that into a new one; what is lost is asked and paid for again"
+                if _is_damage(cause)
+                else f"Nothing already answered was lost; {_ADVICE[self.kind]}, then run again: only what is missing "
+                "is asked"
+            )
+            raise LedgerError(f"cannot {action} the ledger {self.url}: {self._redacted(cause)}. {advice}") from error
 
     def _redacted(self, cause: object) -> str:
         text = str(cause).strip()
@@ -150,6 +176,15 @@ class Database:
             raise LedgerError(f"cannot open the ledger {self.url}: {self._redacted(error)}") from error
 
 
+def may_pass(error: LedgerError) -> bool:
+    """Whether the same may go well in a moment: the database is in use, full or away, and not damaged or another."""
+    cause = error.__cause__
+    cause = getattr(cause, "orig", None) or cause
+    if isinstance(cause, sqlite3.Error):
+        return _primary_code(cause) in _PASSING
+    return isinstance(error.__cause__, OperationalError | InterfaceError | OSError)
+
+
 def no_file(url: str) -> bool:
     """Whether ``url`` names a SQLite file that does not exist.
 
@@ -158,6 +193,17 @@ def no_file(url: str) -> bool:
     """
     parsed = _parsed(url)
     return parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file()
+
+
+def _is_damage(cause: object) -> bool:
+    if isinstance(cause, sqlite3.Error):
+        return _primary_code(cause) in _DAMAGE
+    return getattr(cause, "sqlstate", None) in _DAMAGED
+
+
+def _primary_code(error: sqlite3.Error) -> int | None:
+    code = getattr(error, "sqlite_errorcode", None)  # none where Python's own module complains
+    return None if code is None else code & 0xFF
 
 
 def _parsed(url: str) -> sa.URL:
@@ -171,8 +217,19 @@ def _parsed(url: str) -> sa.URL:
     if backend == "postgresql" and parsed.drivername in ("postgresql", "postgresql+psycopg"):
         return parsed.set(drivername="postgresql+psycopg")
     if backend == "sqlite" and not parsed.host:
+        if _in_memory(parsed):
+            raise LedgerError(
+                f"the ledger's URL {_shown(parsed)} names no file: what is paid for would be gone with the process; "
+                f"{FORMS}"
+            )
         return parsed
     raise LedgerError(f"the ledger's URL {_shown(parsed)} is of another kind than a ledger can be; {FORMS}")
+
+
+def _in_memory(parsed: sa.URL) -> bool:
+    """Whether SQLite would keep nothing: it has no name, or one of those that stand for memory."""
+    name = parsed.database or ""
+    return name in ("", ":memory:") or name.startswith("file::memory:") or parsed.query.get("mode") == "memory"
 
 
 def _shown(parsed: sa.URL) -> str:
@@ -188,8 +245,7 @@ def _secrets(parsed: sa.URL) -> list[str]:
 
 
 def _sqlite_engine(parsed: sa.URL) -> sa.Engine:
-    if parsed.database and parsed.database != ":memory:":
-        Path(parsed.database).absolute().parent.mkdir(parents=True, exist_ok=True)
+    Path(parsed.database or "").absolute().parent.mkdir(parents=True, exist_ok=True)
     engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_TIMEOUT_S}, hide_parameters=True)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

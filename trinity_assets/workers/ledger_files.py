@@ -14,30 +14,36 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from time import monotonic, sleep
+from typing import IO, Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from trinity_assets.errors import LedgerFileError
+from trinity_assets.errors import LedgerError, LedgerFileError
 from trinity_assets.spec import Sha256, Spec
 from trinity_assets.workers.ledger import Ledger
-from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, EPOCHS
+from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, EPOCHS, PERMITS, YEAR_10000
 from trinity_assets.workers.outcomes import Status
 
 NAMED = 10
 """How many faulty rows a message names."""
 
 _BATCH = 400
-"""Rows per statement, below SQLite's limit on bound values."""
+"""Rows per transaction, and digests per query, below SQLite's limit on bound values."""
+
+_BATCH_CHARACTERS = 1 << 22
+"""Of a transaction's rows as JSON; reached by long texts. Writing so many takes a tenth of a second."""
 
 _PARQUET_ROWS = 8192
 
 Row = dict[str, Any]
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
+Small = Annotated[int, Field(ge=0, lt=1 << 31)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Moment = Annotated[float, Field(ge=0, lt=YEAR_10000, allow_inf_nan=False)]
 
 
 class _Row(Spec):
@@ -54,13 +60,13 @@ class _Row(Spec):
 class _AskedRow(_Row):
     request_digest: Sha256
     run: str
-    at: Amount
+    at: Moment
     provider: str
     worker: str
     benchmark: str
     task_id: str
-    sample: Count
-    epoch: Count
+    sample: Small
+    epoch: Small
     status: Annotated[Status, Field(strict=False)]
     finish_reason: str | None
     model_returned: str | None
@@ -84,7 +90,7 @@ class _AnswerRow(_AskedRow):
 
 
 class _CallRow(_AskedRow):
-    attempt: Count
+    attempt: Small
     error_class: str | None
     error: str | None
     price_version: str | None
@@ -94,10 +100,10 @@ class _CallRow(_AskedRow):
 class _EpochRow(_Row):
     worker: str
     benchmark: str
-    epoch: Annotated[Count, Field(ge=1)]
-    opened_at: Amount
+    epoch: Annotated[Small, Field(ge=1)]
+    opened_at: Moment
     opened_by: str
-    completed_at: Amount | None
+    completed_at: Moment | None
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,22 @@ class Imported:
     new: int
     kept: int
 
+    def __add__(self, other: Imported) -> Imported:
+        return Imported(self.new + other.new, self.kept + other.kept)
+
+
+def require_distinct(*files: Path | None) -> None:
+    """Refuse to write two tables to one file, which would be left with the second.
+
+    Raises:
+        LedgerFileError: naming it; nothing was written.
+    """
+    named = [file for file in files if file is not None]
+    places = [file.resolve() for file in named]
+    for index, file in enumerate(named):
+        if places[index] in places[:index]:
+            raise LedgerFileError(f"{file} is named for two tables; give each a file of its own. Nothing was written")
+
 
 def export_answers(ledger: Ledger, path: Path) -> int:
     """Write every answer to ``path`` (``.jsonl``, ``.parquet``), in the order in which they came; how many.
@@ -163,24 +185,31 @@ class ImportedFiles:
 
 
 def import_files(ledger: Ledger, answers: Path, calls: Path | None = None, epochs: Path | None = None) -> ImportedFiles:
-    """Add what the functions above wrote to files: all or nothing.
+    """Add what the functions above wrote to files, once every row of all of them has been found good.
 
     An answer whose request is settled in the ledger already stays as it is there, and so do a call and an epoch.
-    Without their epochs, answers count as a first collection that may be incomplete.
+    Without their epochs, answers count as a collection that may be incomplete.
+
+    Rows are added in many short transactions, so that whoever asks meanwhile can keep what was paid for. An import that
+    is interrupted leaves a part; the same import again adds the rest. Epochs come last: they say what is complete.
 
     Raises:
         LedgerFileError: a file cannot be read or holds rows that are none; they are named, and nothing was imported.
-        LedgerError: the ledger cannot be written; nothing was imported.
+        LedgerError: the ledger cannot be written; the message says how much was imported.
     """
-    for path, kind in ((answers, _ANSWERS), (calls, _CALLS), (epochs, _EPOCHS)):
-        if path is not None:
-            _check(path, kind)
-    with ledger.database.translated("import into"), ledger.database.exclusive() as connection:
-        return ImportedFiles(
-            _insert(ledger, connection, answers, _ANSWERS),
-            None if calls is None else _insert(ledger, connection, calls, _CALLS),
-            None if epochs is None else _insert(ledger, connection, epochs, _EPOCHS),
-        )
+    files = [(path, kind) for path, kind in ((answers, _ANSWERS), (calls, _CALLS), (epochs, _EPOCHS)) if path]
+    with contextlib.ExitStack() as stack:
+        checked = [(kind, stack.enter_context(_checked(path, kind))) for path, kind in files]
+        imported: dict[str, Imported] = {}
+        try:
+            for kind, rows in checked:
+                for more in _insert(ledger, rows, kind):
+                    imported[kind.name] = imported.get(kind.name, Imported(0, 0)) + more
+        except LedgerError as error:
+            new = ", ".join(f"{some.new:,} {name}" for name, some in imported.items()) or "nothing"
+            raise LedgerError(f"{error}. Imported so far: {new}; the same import again adds the rest") from error
+    found = {kind.name: imported.get(kind.name, Imported(0, 0)) for kind, _ in checked}
+    return ImportedFiles(found[_ANSWERS.name], found.get(_CALLS.name), found.get(_EPOCHS.name))
 
 
 def _export(ledger: Ledger, path: Path, kind: _Kind) -> int:
@@ -217,9 +246,13 @@ def _write_jsonl(path: Path, batches: Iterable[list[Row]], kind: _Kind) -> int:
     count = 0
     with path.open("w", encoding="utf-8") as stream:
         for row in itertools.chain.from_iterable(batches):
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            _write_line(stream, row)
             count += 1
     return count
+
+
+def _write_line(stream: IO[str], row: Row) -> None:
+    stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def _write_parquet(path: Path, batches: Iterable[list[Row]], kind: _Kind) -> int:
@@ -238,20 +271,36 @@ def _arrow_type(column: sa.Column[Any]) -> pa.DataType:
     return pa.int64() if isinstance(column.type, sa.Integer) else pa.string()
 
 
-def _check(path: Path, kind: _Kind) -> None:
+@contextlib.contextmanager
+def _checked(path: Path, kind: _Kind) -> Iterator[IO[str]]:
+    """The rows of a file as JSON lines, every one of them good: what is imported is what was looked at."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as rows:
+        try:
+            _check(path, kind, rows)
+            rows.seek(0)
+        except OSError as error:
+            raise LedgerFileError(
+                f"cannot keep what was read of {path} in {tempfile.gettempdir()}: {error.strerror or error}; free "
+                "space there, or set TMPDIR to another place. Nothing was imported"
+            ) from error
+        yield rows
+
+
+def _check(path: Path, kind: _Kind, good: IO[str]) -> None:
     faults: list[str] = []
     seen: dict[tuple[Any, ...], int] = {}
     count = 0
     for number, value in _rows(path):
         count = number
         try:
-            row = kind.model.model_validate(value).model_dump()
+            row = kind.model.model_validate(value).model_dump(mode="json")
         except ValidationError as error:
             faults.append(f"row {number}: {_faults(error)}")
             continue
         first = seen.setdefault(kind.key_of(row), number)
         if first != number:
             faults.append(f"row {number}: the same as row {first}")
+        _write_line(good, row)
     if faults:
         named = "\n  ".join(faults[:NAMED] + ([f"and {len(faults) - NAMED} more"] if len(faults) > NAMED else []))
         raise LedgerFileError(
@@ -294,16 +343,47 @@ def _by_suffix(path: Path, choices: Mapping[str, Callable[..., Any]]) -> Callabl
     return choices[path.suffix]
 
 
-def _insert(ledger: Ledger, connection: sa.Connection, path: Path, kind: _Kind) -> Imported:
-    new = kept = 0
-    rows = (kind.model.model_validate(value).model_dump(mode="json") for _, value in _rows(path))
+def _insert(ledger: Ledger, rows: Iterable[str], kind: _Kind) -> Iterator[Imported]:
+    """What came of each transaction. The ledger is left to others for as long as a transaction took, between them."""
+    database = ledger.database
     key = [kind.table.c[name] for name in kind.key]
-    while batch := list(itertools.islice(rows, _BATCH)):
+    for batch in _portions(rows):
         there = sa.select(*key).where(key[0].in_({row[kind.key[0]] for row in batch}))
-        existing = {tuple(row) for row in connection.execute(there)}
-        missing = [row for row in batch if kind.key_of(row) not in existing]
-        if missing:
-            insert = ledger.database.insert(kind.table)
-            connection.execute(insert.on_conflict_do_nothing(), missing)
-        new, kept = new + len(missing), kept + len(batch) - len(missing)
-    return Imported(new, kept)
+        with database.translated("import into"), database.exclusive() as connection:
+            started = monotonic()
+            existing = {tuple(row) for row in connection.execute(there)}
+            missing = [row for row in batch if kind.key_of(row) not in existing]
+            if missing:
+                connection.execute(database.insert(kind.table).on_conflict_do_nothing(), missing)
+            if kind is _CALLS:
+                _end_permits(connection, batch)
+        yield Imported(len(missing), len(batch) - len(missing))
+        sleep(monotonic() - started)
+
+
+def _end_permits(connection: sa.Connection, calls: Iterable[Row]) -> None:
+    """Let nobody wait for a call that is here now, or count it as killed: its process could not write that it ended."""
+    ended = {(call["request_digest"], call["run"], call["attempt"]): call["at"] for call in calls}
+    under_way = PERMITS.c.request_digest.in_({name for name, _, _ in ended}), PERMITS.c.ended_at.is_(None)
+    columns = PERMITS.c.permit, PERMITS.c.request_digest, PERMITS.c.run, PERMITS.c.attempt, PERMITS.c.started_at
+    over = [
+        permit
+        for permit, *asked, started_at in connection.execute(sa.select(*columns).where(*under_way))
+        if ended.get(tuple(asked), 0.0) >= started_at
+    ]
+    if over:
+        connection.execute(sa.delete(PERMITS).where(PERMITS.c.permit.in_(over)))
+
+
+def _portions(lines: Iterable[str]) -> Iterator[list[Row]]:
+    """The rows of ``lines`` in portions that are soon written."""
+    portion: list[Row] = []
+    characters = 0
+    for line in lines:
+        portion.append(json.loads(line))
+        characters += len(line)
+        if len(portion) == _BATCH or characters >= _BATCH_CHARACTERS:
+            yield portion
+            portion, characters = [], 0
+    if portion:
+        yield portion

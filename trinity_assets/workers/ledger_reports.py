@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.ledger_database import Database
-from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS, PROBE
+from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, CLAIMS, PROBE, YEAR_10000
 from trinity_assets.workers.outcomes import FAILURES
 from trinity_assets.workers.redaction import redact
 
@@ -26,6 +26,8 @@ NO_ROUTER = "(no router)"
 """Where calls go whose worker and benchmark no router of the catalog uses."""
 
 _SECONDS_PER_DAY = 86_400
+_LAST_SECOND = YEAR_10000 - 1
+"""What a later time is shown as: imports once took any, and one row must not keep a report from being printed."""
 _FAILED = CALLS.c.status.in_(sorted(str(status) for status in FAILURES))
 
 
@@ -161,7 +163,7 @@ def failures(ledger: Ledger) -> list[FailureGroup]:
             row["calls"],
             row["unsettled"],
             redact(errors[row["last"]]) if errors[row["last"]] else None,
-            datetime.fromtimestamp(row["at"], UTC),
+            _moment_of(row["at"]),
         )
         for row in rows
     ]
@@ -239,9 +241,14 @@ def _cost_rows(ledger: Ledger, *group: sa.ColumnElement[Any]) -> list[tuple[Any,
 
 def _day(database: Database) -> sa.ColumnElement[int]:
     """Days since 1970 (UTC). SQLite's cast cuts the fraction off, PostgreSQL's rounds."""
-    days = CALLS.c.at / _SECONDS_PER_DAY
+    at = sa.case((CALLS.c.at > _LAST_SECOND, _LAST_SECOND), else_=CALLS.c.at)
+    days = at / _SECONDS_PER_DAY
     return sa.cast(days if database.kind == "sqlite" else sa.func.floor(days), sa.Integer)
 
 
 def _moment(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return None if seconds is None else _moment_of(seconds)
+
+
+def _moment_of(seconds: float) -> datetime:
+    return datetime.fromtimestamp(min(seconds, _LAST_SECOND), UTC)

@@ -8,6 +8,9 @@ import sqlalchemy as sa
 
 METADATA = sa.MetaData()
 
+YEAR_10000 = 253_402_300_800.0
+"""Where the calendar's dates end, in seconds since 1970: no time of a row is as late."""
+
 _COUNT = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """A number of tokens, below 2^40; SQLite's integers have any width."""
 

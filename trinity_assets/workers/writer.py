@@ -1,18 +1,36 @@
 """Writing to the ledger beside the event loop: one thread, one commit for whatever has arrived, nothing waits longer.
 
-A commit that fails is made again entry by entry, so that only what cannot be kept is lost.
+What arrives was paid for. Where the ledger takes nothing for a moment (another process holds it, the disk is full, the
+server restarts) it is tried again; what it does not take for ``PATIENCE_S``, or will never take, goes to files.
+A commit that fails for good is made again entry by entry, so that no entry takes another with it.
 An awaited :meth:`LedgerWriter.write` returns after the commit, so what a caller counts as done survives ``kill -9``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
+import time
 from collections.abc import Sequence
 from typing import Self
 
+from trinity_assets.errors import LedgerError
 from trinity_assets.workers.ledger import Entry, Ledger
+from trinity_assets.workers.ledger_database import may_pass
+from trinity_assets.workers.rescue import Rescue
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 300.0
+"""How long what was paid for waits for a ledger that takes nothing: a backup or a vacuum may take minutes."""
+
+AGAIN_S = 1.0
+"""Between two attempts."""
+
+SAY_EVERY_S = 30.0
+"""Between two log lines that say that something waits."""
 
 _Pending = tuple[Entry, "asyncio.Future[None]"]
 
@@ -26,7 +44,11 @@ class LedgerWriter:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._rescue = Rescue(ledger.database)
         self._arrived: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
+        self._cancelled = threading.Event()
+        self._failing_since: float | None = None
+        self._say_at = 0.0
         self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
 
     async def __aenter__(self) -> Self:
@@ -34,16 +56,25 @@ class LedgerWriter:
         self._thread.start()
         return self
 
-    async def __aexit__(self, *exception: object) -> None:
-        """Wait until everything that arrived is committed, also when the collection is being cancelled."""
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Wait until everything that arrived is committed; a collection that is being cancelled tries each once.
+
+        Raises:
+            LedgerError: something was not committed, and the error on the way does not say so.
+        """
+        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+            self._cancelled.set()
         self._arrived.put(None)
         await asyncio.shield(asyncio.to_thread(self._thread.join))
+        if (error is None or isinstance(error, Exception)) and self._rescue.said not in str(error or ""):
+            said = f"{error or f'cannot write the ledger {self._ledger.url}'}. {self._rescue.said}"
+            raise LedgerError(said) from error
 
     async def write(self, entry: Entry) -> None:
         """Commit ``entry``; a caller that is cancelled meanwhile does not undo it.
 
         Raises:
-            LedgerError: the ledger could not be written.
+            LedgerError: the ledger could not be written; the entry is where the message says.
         """
         committed = self._loop.create_future()
         self._arrived.put((entry, committed))
@@ -56,17 +87,44 @@ class LedgerWriter:
             if not batch:
                 continue
             error = self._commit(batch)
-            for pending in batch:
-                # One entry that cannot be kept must not take the others, which are paid for, with it.
-                own = self._commit([pending]) if error and len(batch) > 1 else error
-                self._loop.call_soon_threadsafe(_resolve, pending[1], own)
+            # One entry that cannot be kept must not take the others, which are paid for, with it.
+            apart = error is not None and len(batch) > 1 and not _passes(error)
+            for group in [[pending] for pending in batch] if apart else [batch]:
+                own = self._commit(group) if apart else error
+                told = self._rescued(group, own) if isinstance(own, LedgerError) else own
+                for _, committed in group:
+                    self._loop.call_soon_threadsafe(_resolve, committed, told)
 
     def _commit(self, batch: Sequence[_Pending]) -> Exception | None:
-        try:
-            self._ledger.record_all([entry for entry, _ in batch])
-        except Exception as error:  # every kind belongs to whoever waits for the commit, none to this thread
-            return error
-        return None
+        """Commit ``batch``, again and again while that may help; what it failed with at last, if it did."""
+        while True:
+            try:
+                self._ledger.record_all([entry for entry, _ in batch])
+            except Exception as error:  # every kind belongs to whoever waits for the commit, none to this thread
+                if not _passes(error) or not self._is_patient(error, len(batch)):
+                    return error
+            else:
+                self._failing_since = None
+                return None
+
+    def _is_patient(self, error: Exception, waiting: int) -> bool:
+        """Wait for a moment; False when the ledger has taken nothing for so long that nobody waits any longer."""
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = self._say_at = now
+        if self._cancelled.is_set() or now - self._failing_since >= PATIENCE_S:
+            return False
+        if now >= self._say_at:
+            self._say_at = now + SAY_EVERY_S
+            logger.warning("%d calls that were paid for wait for up to %.0f s: %s", waiting, PATIENCE_S, error)
+        self._cancelled.wait(AGAIN_S)
+        return True
+
+    def _rescued(self, batch: Sequence[_Pending], error: LedgerError) -> LedgerError:
+        """Put ``batch``, which the ledger does not take, into files; ``error`` with what became of it."""
+        self._rescue.keep([entry for entry, _ in batch])
+        logger.error("%s. %s", error, self._rescue.said)
+        return LedgerError(f"{error}. {self._rescue.said}")
 
     def _next_batch(self) -> tuple[list[_Pending], bool]:
         """What has arrived by now, waiting only for the first; and whether more may come."""
@@ -79,6 +137,10 @@ class LedgerWriter:
             except queue.Empty:
                 return batch, True
         return batch, False
+
+
+def _passes(error: Exception) -> bool:
+    return isinstance(error, LedgerError) and may_pass(error)
 
 
 def _resolve(committed: asyncio.Future[None], error: Exception | None) -> None:

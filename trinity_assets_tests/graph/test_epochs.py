@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -12,10 +13,12 @@ import pytest
 from trinity_assets.defs.answers import MOSTLY_ANSWERED
 from trinity_assets.defs.drift import NO_DRIFT
 from trinity_assets.defs.lineage import recorded_metadata
+from trinity_assets.defs.rebaselining import held_up
 from trinity_assets.errors import SelectionError
 from trinity_assets.store.tables import read_table
 from trinity_assets.workers import collection
 from trinity_assets.workers.retrying import RetryPolicy
+from trinity_assets_tests.graph import small_catalog
 from trinity_assets_tests.graph.scripted_models import CAPITALS, SUMS, TASKS, Task, behaving, solved
 from trinity_assets_tests.graph.small_catalog import DRIFT, ROUTER, Site, cell_names, names
 from trinity_assets_tests.scripted_server import Behaviour, answer, status
@@ -158,6 +161,41 @@ def test_another_name_resumes_what_was_interrupted(site: Site) -> None:
     assert resumed.requests == {"m_long": SUMS - 5}
     assert metadata(site, "answers/long/sums", "epoch", "epoch_opened_by") == ["2", "monday"]
     assert site.rebaseline(selection, name="tuesday").requests == {}
+
+
+def test_what_waits_for_something_else_is_no_part_of_asking_again(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    """In a home that holds answers only: no router was ever built, and none of its features is."""
+    cells = cell_names("answers", benchmarks=["capitals"])
+    with small_catalog.empty_site(tmp_path_factory.getbasetemp(), tmp_path / "answers") as site:
+        site.catalog.edit("routers.yaml", "[sums, capitals]", "[capitals]")
+        site.build('+key:"answers/*"')
+        again = site.rebaseline()
+        assert again.requests == dict.fromkeys(EVERYTHING_ASKED, CAPITALS)
+        assert again.waves == [cells, cell_names("solves", benchmarks=["capitals"]), {DRIFT}]
+        assert again.result.complete
+        asked = frozenset(map(key_of, cells))
+        with site.instance() as instance:
+            assert names(held_up(site.definitions(), instance, asked)) == set(ROUTER)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_an_epoch_begun_in_another_ledger_than_the_cells_was_built_with_goes_on(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That the cell was complete with the other one says nothing of this one."""
+    url = f"sqlite:///{tmp_path / 'new.sqlite'}"
+    monkeypatch.setenv("TRINITY_LEDGER_URL", url)
+    site.catalog.edit("workers.yaml", "Be brief.", "Be very brief.")
+    site.server.script("m_terse", *[behaving(site.server)] * 5, status(401))
+    selection = 'key:"answers/terse/capitals"'
+    assert site.build(selection).messages
+    assert rows(url, "select epoch, completed_at from epochs") == [(1, None)]
+    site.server.script("m_terse", behaving(site.server))
+    asked = len(rows(url, "select request_digest from answers"))
+    assert site.rebaseline(selection).requests["m_terse"] == CAPITALS - asked
+    assert rows(url, "select epoch, completed_at is not null from epochs") == [(1, True)]
 
 
 def test_a_selection_without_answers_that_are_asked_is_refused(site: Site) -> None:

@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 
 from trinity_assets.workers.collection import collect
-from trinity_assets.workers.epochs import Epoch, complete_epoch, earlier_answers, enter_epoch, present_epoch
+from trinity_assets.workers.epochs import (
+    Epoch,
+    complete_epoch,
+    earlier_answers,
+    enter_epoch,
+    next_epoch,
+    present_epoch,
+)
 from trinity_assets.workers.ledger import Entry, Ledger
 from trinity_assets_tests.scripted_server import ScriptedServer
 from trinity_assets_tests.workers.conftest import MakeWorker, prompts
@@ -81,6 +88,40 @@ def test_an_imported_ledger_is_in_the_newest_epoch_of_its_answers(
         collect(make_worker(name="w"), "b", prompts(1), ledger, epoch=epoch)
     assert entered(ledger).number == 4
     assert enter_epoch(ledger, "w", "elsewhere", by="run").number == 1
+
+
+def imported(ledger: Ledger, *epochs: int) -> None:
+    """Answers of another ledger in these epochs, which nobody has recorded here."""
+    answers = [
+        replace(CALL, request_digest=f"d{epoch}", worker="w", benchmark="b", run="", epoch=epoch) for epoch in epochs
+    ]
+    ledger.record_all([Entry(answer, "then") for answer in answers])
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_new_epoch_is_newer_than_every_answer_that_was_imported(ledger: Ledger, recorded: bool) -> None:
+    """Its number is part of the requests: those of an epoch that has answers would be asked of nobody."""
+    if recorded:
+        completed(ledger)
+    imported(ledger, 1, 2)
+    assert next_epoch(ledger, "w", "b") == 3
+    assert completed(ledger, "today") == 3
+    assert completed(ledger, "today") == 3 == present_epoch(ledger, "w", "b")
+    assert (next_epoch(ledger, "w", "b"), completed(ledger, "tomorrow")) == (4, 4)
+
+
+def test_the_next_epoch_is_the_one_that_would_be_entered(ledger: Ledger) -> None:
+    for name in ("monday", "tuesday"):
+        expected = next_epoch(ledger, "w", "b")
+        assert entered(ledger, name).number == expected == next_epoch(ledger, "w", "b"), "it goes on"
+        completed(ledger)
+
+
+def test_a_cell_without_answers_was_never_complete_here(ledger: Ledger) -> None:
+    """It was built with another ledger."""
+    begun = entered(ledger, ever_complete=True)
+    assert (begun.number, begun.completed_at) == (1, None)
+    assert entered(ledger, "monday", ever_complete=True).number == 1
 
 
 def test_of_processes_at_once_one_opens_the_epoch(ledger_url: str) -> None:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +15,10 @@ import pytest
 import sqlalchemy as sa
 
 from trinity_assets.errors import LedgerError
+from trinity_assets.spec import digest
+from trinity_assets.workers import ledger_database, rescue, writer
 from trinity_assets.workers.ledger import Call, Entry, Ledger
+from trinity_assets.workers.ledger_files import Imported, ImportedFiles, import_files
 from trinity_assets.workers.outcomes import FAILURES, SETTLED, Status
 from trinity_assets.workers.writer import LedgerWriter
 
@@ -153,6 +159,42 @@ def test_another_database_is_refused_and_its_password_not_shown(url: str) -> Non
 @pytest.mark.parametrize(
     "url",
     [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file::memory:?cache=shared&uri=true",
+        "sqlite:///file:ledger?mode=memory&uri=true",
+    ],
+)
+def test_a_ledger_that_would_be_gone_with_the_process_is_refused(url: str) -> None:
+    for opening in (Ledger, Ledger.existing):
+        with pytest.raises(LedgerError, match=r"names no file: .*gone with the process; use sqlite:///<path>"):
+            opening(url)
+
+
+@pytest.mark.parametrize("damage", ["cut", "zeroed", "overwritten"])
+def test_a_damaged_ledger_is_said_to_be_so(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with Ledger(f"sqlite:///{path}") as ledger:
+        names = [digest(number) for number in range(300)]
+        ledger.record_all([Entry(replace(CALL, request_digest=name), "four" * 50) for name in names])
+    whole = path.read_bytes()
+    half = len(whole) // 2
+    made = {"cut": whole[:half], "zeroed": whole[:8192] + b"\0" * (len(whole) - 8192), "overwritten": b"x" * len(whole)}
+    path.write_bytes(made[damage])
+
+    def read() -> None:
+        with Ledger(f"sqlite:///{path}") as damaged:
+            damaged.settled(names)
+            damaged.vacuum()
+
+    with pytest.raises(LedgerError, match=r"It is damaged, or no ledger: .*put a backup in its place") as info:
+        read()
+    assert "Nothing already answered was lost" not in str(info.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
         "someone:hunter22@somewhere",
         "postgresql://someone:hunter22@somewhere:port/ledger",
         "postgresql://someone:un@quoted-hunter22@somewhere/ledger",
@@ -219,7 +261,10 @@ def test_a_cancelled_caller_does_not_undo_its_write(ledger: Ledger) -> None:
     assert ledger.settled(["d0"])["d0"].text == "four"
 
 
-def test_whoever_waits_for_a_failed_write_is_told(ledger: Ledger, ledger_url: str) -> None:
+def test_whoever_waits_for_a_failed_write_is_told(
+    ledger: Ledger, ledger_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRINITY_HOME", str(tmp_path))
     rows(ledger_url, "drop table calls")
 
     async def write() -> None:
@@ -227,6 +272,107 @@ def test_whoever_waits_for_a_failed_write_is_told(ledger: Ledger, ledger_url: st
             await writer.write(Entry(CALL, "four"))
 
     with pytest.raises(LedgerError):
+        asyncio.run(write())
+
+
+@contextlib.contextmanager
+def held(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+    """The ledger in ``path`` while another holds it, and nobody waits for that for as long as usual."""
+    monkeypatch.setattr(ledger_database, "BUSY_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(writer, "AGAIN_S", 0.01)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        yield other
+
+
+def test_what_was_paid_for_waits_for_a_ledger_that_is_held_for_longer_than_a_writer_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "ledger.sqlite"
+    Ledger(f"sqlite:///{path}").close()
+
+    async def write(ledger: Ledger, other: sqlite3.Connection) -> None:
+        async with LedgerWriter(ledger) as one:
+            writing = [asyncio.create_task(one.write(Entry(replace(CALL, request_digest=name), name))) for name in "ab"]
+            while not caplog.records:
+                await asyncio.sleep(0.01)
+            other.execute("rollback")
+            await asyncio.gather(*writing)
+
+    with held(path, monkeypatch) as other, Ledger(f"sqlite:///{path}") as ledger:
+        asyncio.run(write(ledger, other))
+        assert {name: one.text for name, one in ledger.settled("ab").items()} == {"a": "a", "b": "b"}
+    assert "paid for wait for up to 300 s: cannot write the ledger" in caplog.text
+    assert list(tmp_path.glob("ledger-rescue-*")) == []
+
+
+@pytest.mark.parametrize("ends", ["patience", "cancelled"])
+def test_what_a_held_ledger_does_not_take_in_the_end_is_kept_in_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, ends: str
+) -> None:
+    path = tmp_path / "ledger.sqlite"
+    Ledger(f"sqlite:///{path}").close()
+    if ends == "patience":
+        monkeypatch.setattr(writer, "PATIENCE_S", 0.0)
+    name = digest("question")
+
+    async def write(ledger: Ledger) -> None:
+        async with LedgerWriter(ledger) as one:
+            writing = asyncio.create_task(one.write(Entry(replace(CALL, request_digest=name), "four")))
+            if ends == "cancelled":
+                await asyncio.sleep(0)
+                raise asyncio.CancelledError
+            await writing
+
+    with held(path, monkeypatch) as other, Ledger(f"sqlite:///{path}") as ledger:
+        with pytest.raises(asyncio.CancelledError if ends == "cancelled" else LedgerError):
+            asyncio.run(write(ledger))
+        other.execute("rollback")
+        answers, calls = sorted(tmp_path.glob("ledger-rescue-*.jsonl"))
+        assert f"trinity-assets ledger import '{answers}' --calls '{calls}'" in caplog.text
+        assert import_files(ledger, answers, calls) == ImportedFiles(Imported(1, 0), Imported(1, 0), None)
+        assert ledger.settled([name])[name].text == "four"
+
+
+def test_what_the_ledger_will_never_take_is_kept_in_files_that_come_back(
+    ledger: Ledger, ledger_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRINITY_HOME", str(tmp_path / "paid"))
+    names = [digest(number) for number in range(3)]
+    entries = [Entry(replace(CALL, request_digest=name, at=2.5), f"four \u00e4\0 {name}") for name in names[:2]]
+    slow = replace(CALL, request_digest=names[2], status=Status.FAILED_TRANSIENT, error_class="timeout", error="slow")
+    rows(ledger_url, "alter table calls rename to elsewhere")
+
+    async def write() -> None:
+        async with LedgerWriter(ledger) as one:
+            told = await asyncio.gather(*map(one.write, entries), return_exceptions=True)
+            assert [type(error) for error in told] == [LedgerError, LedgerError]
+            await one.write(Entry(slow))
+
+    with pytest.raises(LedgerError, match="3 calls that were paid for are kept in files instead"):
+        asyncio.run(write())
+    rows(ledger_url, "alter table elsewhere rename to calls")
+    answers, calls = sorted((tmp_path / "paid").glob("ledger-rescue-*.jsonl"))
+    assert import_files(ledger, answers, calls) == ImportedFiles(Imported(2, 0), Imported(3, 0), None)
+    found = ledger.settled(names)
+    assert [found[name].text for name in names[:2]] == [entry.text for entry in entries] and len(found) == 2
+    kept = rows(ledger_url, "select request_digest, at, status, error from calls order by id")
+    made = [*(entry.call for entry in entries), slow]
+    assert kept == [(call.request_digest, call.at, str(call.status), call.error) for call in made]
+
+
+def test_what_no_file_takes_either_is_said_to_be_lost(
+    ledger: Ledger, ledger_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(rescue.Rescue, "_new_files", lambda self: [(tmp_path / "file" / "a", tmp_path / "file" / "c")])
+    rows(ledger_url, "drop table calls")
+
+    async def write() -> None:
+        async with LedgerWriter(ledger) as one:
+            await one.write(Entry(CALL, "four"))
+
+    with pytest.raises(LedgerError, match="1 calls that were paid for are lost"):
         asyncio.run(write())
 
 
