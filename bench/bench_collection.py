@@ -226,7 +226,7 @@ def main() -> None:
     if len(sys.argv) == 2:
         obey(sys.argv[1])
         return
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory, ScriptedServer() as server:
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as directory, ScriptedServer() as server:
         measure(server, directory)
 
 

@@ -131,7 +131,7 @@ def main() -> None:
         asyncio.run(write(sys.argv[1], sys.argv[2]))
         print(json.dumps([started, time.time()]))
         return
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory:
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as directory:
         measure("SQLite", f"sqlite:///{directory}/ledger.sqlite")
     if url := os.environ.get("TRINITY_TEST_POSTGRES_URL"):
         measure("PostgreSQL", url)

@@ -1,7 +1,8 @@
 """The ledger: every call that was made and every answer that was paid for, in one database.
 
-``calls`` is append-only, one row per HTTP request. ``answers`` holds one row per settled request, keyed by the digest
-of the whole request. A call and its answer are one transaction, so neither exists without the other. Several
+``calls`` has one row per HTTP request and is only ever added to, but for a call that was written off and came out after
+all, whose row gives way to its own. ``answers`` holds one row per settled request, keyed by the digest of the whole
+request. A call and its answer are one transaction, so neither exists without the other. Several
 processes may use one ledger, and may create it, at the same time; ``claims`` says who is asking what.
 """
 
