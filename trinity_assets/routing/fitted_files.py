@@ -59,12 +59,15 @@ def require_new(directory: Path) -> None:
     Raises:
         TrainingError: there is something already, or it cannot be made.
     """
-    if directory.is_dir() and not any(directory.iterdir()):
-        return
-    if directory.exists() or directory.is_symlink():
+    try:
+        taken = any(directory.iterdir()) if directory.is_dir() else directory.exists() or directory.is_symlink()
+        nearest = next(parent for parent in directory.absolute().parents if parent.exists())
+        writable = nearest.is_dir() and os.access(nearest, os.W_OK)
+    except (OSError, ValueError) as error:  # a name too long, or one that holds a null character
+        raise TrainingError(f"cannot write to {directory}: {error}") from error
+    if taken:
         raise TrainingError(f"{directory} exists already; give another directory, or remove it first")
-    nearest = next(parent for parent in directory.absolute().parents if parent.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+    if not writable:
         raise TrainingError(f"cannot write to {directory}: {nearest} is no directory that you may write to")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from trinity_assets.errors import TrainingError
+from trinity_assets.errors import TrainingError, listed
 from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.gate import GateResult
 from trinity_assets.routing.head import BestSingle, best_single_on_train
@@ -21,7 +21,7 @@ from trinity_assets.routing.objective import training_objective
 from trinity_assets.routing.results import Evaluation
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.routing.split import with_split
-from trinity_assets.routing.table import table_workers
+from trinity_assets.routing.table import priced_costs, router_table_schema, table_workers
 from trinity_assets.routing.trainers.all_heads import learners, train_heads
 from trinity_assets.routing.trainers.head import TrainedHead, TrainingRecord
 from trinity_assets.workers.specs import Price
@@ -99,17 +99,24 @@ def fit_router(
         prices: per worker; one without a price costs what the table says.
 
     Raises:
-        TrainingError: the features are not one row of finite numbers per task, the split leaves nothing to train or to
-            test on, or a trainer cannot learn from the table.
+        TrainingError: the table lacks a column, the features are not one row of finite numbers per task, the split
+            leaves nothing to train or to test on, a trainer cannot learn from the table, or nothing is known of what a
+            worker costs and there are cost weights.
     """
+    workers = table_workers(table)
+    absent = [name for name in router_table_schema(workers).names if name not in {*table.columns, "split", "fold"}]
+    if absent or not workers or not len(table):
+        lacks = f"columns {listed(absent, ', ')}" if absent else "tasks or workers"
+        raise TrainingError(f"the table lacks {lacks}; make it by routing.outcome_tables, from rows or from a file")
     features = np.asarray(features, dtype=np.float32)
     if features.ndim != 2 or len(features) != len(table) or not np.isfinite(features).all():
         raise TrainingError(
             f"features of shape {features.shape}, or with values that are not finite, are not those of a table of "
             f"{len(table)} tasks; give one row of finite numbers per task, in the table's order"
         )
-    workers = table_workers(table)
-    placed = with_split(table, training.split)
+    if training.cost_weights:
+        _require_costs(table, workers, prices or {})
+    placed = with_split(table.reset_index(drop=True), training.split)
     heads = train_heads(training_objective(placed, features, workers, prices), training)
     return FittedRouter(
         workers=tuple(workers),
@@ -130,6 +137,14 @@ def constant_worker(evaluation: Evaluation, export: str, record: TrainingRecord)
     if not evaluation.gate(export).passed:
         return evaluation.reference_worker
     return None if record.constant is None else evaluation.workers[record.constant]
+
+
+def _require_costs(table: pd.DataFrame, workers: Sequence[str], prices: Mapping[str, Price | None]) -> None:
+    costs = priced_costs(table, workers, prices)
+    unknown = [worker for worker, column in zip(workers, costs.T, strict=True) if np.isnan(column).all()]
+    if unknown:
+        columns = listed([f"cost__{worker}" for worker in unknown], ", ")
+        raise TrainingError(f"cost weights need every worker's cost; fill in {columns}, or leave the weights out")
 
 
 def _judged(

@@ -74,7 +74,7 @@ def read_outcomes(path: Path, score_columns: Sequence[str] = ()) -> OutcomeTable
     return outcome_table(read_rows(source, path.parent), str(path), score_columns)
 
 
-def outcome_table(rows: Iterable[Mapping[str, Any]], where: str, score_columns: Sequence[str] = ()) -> OutcomeTable:
+def outcome_table(rows: Iterable[Mapping[Any, Any]], where: str, score_columns: Sequence[str] = ()) -> OutcomeTable:
     """The table that ``rows`` make, such as ``frame.to_dict("records")``; ``where`` is what messages call them.
 
     Args:
@@ -84,7 +84,7 @@ def outcome_table(rows: Iterable[Mapping[str, Any]], where: str, score_columns: 
     Raises:
         TrainingError: naming the row (counted from 0) and the column of every fault.
     """
-    read = [dict(row) for row in rows]
+    read: list[Row] = [{str(name): value for name, value in row.items()} for row in rows]
     if not read:
         raise TrainingError(f"{where} holds no rows; give one per task")
     columns = list(dict.fromkeys(name for row in read for name in row))
