@@ -25,6 +25,7 @@ from trinity_assets.plan_command import plan_command
 from trinity_assets.printing import REASON_CHARACTERS, add_row, new_table, print_table
 from trinity_assets.recorded.specs import RECORDED
 from trinity_assets.texts import counted, escaped, printable, quoted
+from trinity_assets.train_command import train_command
 from trinity_assets.workers.specs import WorkerSpec
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ app.add_typer(catalog_app, name="catalog")
 app.add_typer(ledger_app, name="ledger")
 app.command("plan")(plan_command)
 app.command("live-check")(live_check_command)
+app.command("train")(train_command)
 app.command()(rebaseline)
 
 REASONS_SHOWN = 5

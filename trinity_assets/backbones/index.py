@@ -189,14 +189,17 @@ def _data_version(spec: FeatureSpec, task_ids: list[str], matrix: np.ndarray) ->
     return version.hexdigest()
 
 
-def _write_shard(store: ArtifactStore, matrix: np.ndarray) -> str:
-    """Keep ``matrix`` as float16, or as float32 where float16 would overflow; return its sha256."""
+def as_kept(matrix: np.ndarray) -> np.ndarray:
+    """``matrix`` as a shard keeps it: float16, or float32 where float16 would overflow."""
     with np.errstate(over="ignore"):
         kept = matrix.astype("<f2")
-    if not np.isfinite(kept).all():
-        kept = matrix.astype("<f4")
+    return kept if np.isfinite(kept).all() else matrix.astype("<f4")
+
+
+def _write_shard(store: ArtifactStore, matrix: np.ndarray) -> str:
+    """Keep ``matrix``; return its sha256."""
     buffer = io.BytesIO()
-    np.save(buffer, kept, allow_pickle=False)
+    np.save(buffer, as_kept(matrix), allow_pickle=False)
     return store.put(buffer.getvalue())
 
 

@@ -16,6 +16,7 @@ from trinity_assets.checkpoints.manifest import (
 )
 from trinity_assets.errors import CheckpointError
 from trinity_assets.recorded.specs import RecordedWorkerSpec, Worker
+from trinity_assets.routing.fitting import constant_worker
 from trinity_assets.routing.head import Heads
 from trinity_assets.routing.results import Evaluation
 from trinity_assets.routing.table import ROUTER_TABLE
@@ -69,11 +70,9 @@ def manifest_fields(
 
 
 def _policy(heads: Heads, export: str, evaluation: Evaluation) -> Policy:
-    constant = heads.spec.trainers[export].constant
-    if not evaluation.gate(export).passed:
-        return Policy(kind="constant", worker=evaluation.reference_worker)
-    if constant is not None:
-        return Policy(kind="constant", worker=heads.spec.workers[constant].name)
+    worker = constant_worker(evaluation, export, heads.spec.trainers[export])
+    if worker is not None:
+        return Policy(kind="constant", worker=worker)
     return Policy(kind="head", margin=evaluation.policy(export).difference)
 
 

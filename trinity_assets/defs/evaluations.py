@@ -34,10 +34,9 @@ def evaluation_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
 
 def _evaluation(router: Router) -> dg.AssetsDefinition:
     key = keys.evaluation(router.name)
-    # Heads at cost weights are many and differ little: of them only an exported one is trained again and again.
-    judged = list(dict.fromkeys([*router.training.trainers, router.training.export]))
+    judged = router.training.judged
     identity = {
-        "judged": judged,
+        "judged": list(judged),
         "evaluation": EVALUATION_VERSION,
         "trainers": router.training.head_identity(),
         "training_seeds": router.training.training_seeds,

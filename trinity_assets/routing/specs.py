@@ -168,6 +168,14 @@ class RouterTraining(Spec):
         weighted = [weighted_head(name, weight) for name in self.trainers for weight in self.cost_weights]
         return (*self.trainers, *weighted)
 
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The heads that the evaluation trains again and again: each trainer's own and the exported one.
+
+        Those at cost weights are many and differ little.
+        """
+        return tuple(dict.fromkeys((*self.trainers, self.export)))
+
     def head_identity(self) -> dict[str, Any]:
         """What decides the trained heads, besides the table, the features and, with cost weights, the prices."""
         identity: dict[str, Any] = {

@@ -26,6 +26,16 @@ def assign_split(benchmark: str, groups: pd.Series, spec: SplitSpec) -> pd.DataF
     return pd.DataFrame(rows, columns=["split", "fold"], index=groups.index).astype({"fold": "int64"})
 
 
+def with_split(table: pd.DataFrame, spec: SplitSpec) -> pd.DataFrame:
+    """``table`` (columns ``benchmark, group``) with the columns ``split`` and ``fold`` by ``spec``, whatever it had."""
+    placed = [
+        assign_split(str(benchmark), groups, spec)
+        for benchmark, groups in table["group"].groupby(table["benchmark"], sort=False)
+    ]
+    by_row = pd.concat(placed).reindex(table.index)
+    return table.assign(split=by_row["split"], fold=by_row["fold"])
+
+
 def _place(benchmark: str, group: str, spec: SplitSpec) -> tuple[str, int]:
     if _uniform(spec.seed, "split", benchmark, group) < spec.test:
         return TEST, NO_FOLD

@@ -35,6 +35,9 @@ MEASURES = {
 }
 """Measure -> column of the solves: score in [0, 1], USD when it was asked, seconds, tokens."""
 
+SCORE = "score__"
+"""What the name of a column of scores begins with; the worker follows."""
+
 _TASK_COLUMNS = ["task_id", "benchmark", "category", "group", "split", "fold"]
 
 
@@ -77,6 +80,11 @@ def join_table(
         [_join_benchmark(name, frame, solves, workers, split) for name, frame in tasks.items()],
         ignore_index=True,
     )
+
+
+def table_workers(table: pd.DataFrame) -> list[str]:
+    """The workers that ``table`` has scores of, in the order of its columns."""
+    return [str(name).removeprefix(SCORE) for name in table.columns if str(name).startswith(SCORE)]
 
 
 def score_matrix(table: pd.DataFrame, workers: Sequence[str]) -> np.ndarray:

@@ -40,6 +40,7 @@ FLOORS = [
         "options",
         "plan_command",
         "live_check_command",
+        "train_command",
     },
 ]
 DAGSTER_ROOMS = {"defs", "definitions"}

@@ -1,0 +1,133 @@
+"""A fitted router as a directory: its heads, its evaluation, and a report that a person reads with its pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from safetensors.numpy import save
+
+from trinity_assets.backbones.specs import FeatureSpec
+from trinity_assets.errors import TrainingError
+from trinity_assets.routing.fitting import FittedRouter
+from trinity_assets.routing.head import METADATA_KEY, BestSingle
+from trinity_assets.routing.headroom_report import headroom_markdown
+from trinity_assets.routing.plots import comparison_plot, shares_plot, solve_rates_plot
+from trinity_assets.routing.report import markdown_report
+from trinity_assets.routing.trainers.head import TrainingRecord
+from trinity_assets.spec import Sha256, Spec, canonical_json
+
+HEADS_FILE = "heads.safetensors"
+EVALUATION_FILE = "evaluation.json"
+REPORT_FILE = "report.md"
+
+KIND = "fitted_heads"
+
+
+class Origin(Spec):
+    """What a router was fitted on: the sha256 of the table's file, and where the features are from.
+
+    ``features_sha256`` is of a file of features, ``feature_spec`` says how a backbone extracted them; one is None.
+    """
+
+    table_sha256: Sha256
+    features_sha256: Sha256 | None = None
+    feature_spec: FeatureSpec | None = None
+
+
+class FittedHeadsSpec(Spec):
+    """What stands in the metadata of the heads: the workers of their rows, and how they came about.
+
+    ``always`` is the worker that is to be asked whatever the question, None where the head ``export`` decides.
+    """
+
+    workers: tuple[str, ...]
+    export: str
+    always: str | None
+    best_single_on_train: BestSingle
+    origin: Origin
+    trainers: dict[str, TrainingRecord]
+
+
+def require_new(directory: Path) -> None:
+    """See that a router can be written to ``directory``, before it is trained.
+
+    Raises:
+        TrainingError: there is something already, or it cannot be made.
+    """
+    try:
+        taken = any(directory.iterdir()) if directory.is_dir() else directory.exists() or directory.is_symlink()
+        nearest = next(parent for parent in directory.absolute().parents if parent.exists())
+        writable = nearest.is_dir() and os.access(nearest, os.W_OK)
+    except (OSError, ValueError) as error:  # a name too long, or one that holds a null character
+        raise TrainingError(f"cannot write to {directory}: {error}") from error
+    if taken:
+        raise TrainingError(f"{directory} exists already; give another directory, or remove it first")
+    if not writable:
+        raise TrainingError(f"cannot write to {directory}: {nearest} is no directory that you may write to")
+
+
+def write_fitted(fitted: FittedRouter, origin: Origin, directory: Path) -> None:
+    """Write ``heads.safetensors``, ``evaluation.json``, ``report.md`` and its pictures to a new ``directory``.
+
+    It appears under its name complete or not at all. Equal routers are equal bytes, the pictures aside.
+
+    Raises:
+        TrainingError: there is something already, or it cannot be written.
+    """
+    require_new(directory)
+    pictures = {
+        "comparison.png": comparison_plot(fitted.evaluation),
+        "solve_rates.png": solve_rates_plot(fitted.table, fitted.workers),
+        "shares.png": shares_plot(fitted.evaluation),
+    }
+    evaluation = json.dumps(fitted.evaluation.model_dump(mode="json"), indent=2, allow_nan=False)
+    files = {
+        HEADS_FILE: _heads(fitted, origin),
+        EVALUATION_FILE: f"{evaluation}\n".encode(),
+        REPORT_FILE: _report(fitted, list(pictures)).encode(),
+    }
+    _write_whole(directory, files | pictures)
+
+
+def _heads(fitted: FittedRouter, origin: Origin) -> bytes:
+    spec = FittedHeadsSpec(
+        workers=fitted.workers,
+        export=fitted.export,
+        always=fitted.constant,
+        best_single_on_train=fitted.best_single_on_train,
+        origin=origin,
+        trainers={name: head.record for name, head in fitted.heads.items()},
+    )
+    metadata = canonical_json({"kind": KIND, "spec": spec.model_dump(mode="json")})
+    return save({name: head.weights for name, head in fitted.heads.items()}, metadata={METADATA_KEY: metadata})
+
+
+def _report(fitted: FittedRouter, pictures: list[str]) -> str:
+    parts = [
+        "# A router, as it was fitted",
+        f"**Would be published:** {fitted.policy}, since {fitted.gate.reason}.",
+        "## What could be gained",
+        headroom_markdown(fitted.headroom).rstrip(),
+        "## What was gained",
+        markdown_report(fitted.evaluation).rstrip(),
+        *(f"![{picture.partition('.')[0].replace('_', ' ')}]({picture})" for picture in pictures),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _write_whole(directory: Path, files: Mapping[str, bytes]) -> None:
+    temporary = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        for name, data in files.items():
+            (temporary / name).write_bytes(data)
+        temporary.rename(directory)  # also over an empty one
+    except OSError as error:
+        raise TrainingError(f"cannot write {directory}: {error}; nothing was written") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

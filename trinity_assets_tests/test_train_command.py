@@ -1,0 +1,181 @@
+"""``trinity-assets train``: what it prints and writes, how it refuses, and that the README's examples hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file
+
+from trinity_assets import cli
+from trinity_assets.catalog.catalog import DEFAULT_CATALOG
+from trinity_assets.files import file_sha256
+from trinity_assets.routing.fitted_files import FittedHeadsSpec
+from trinity_assets.routing.head import METADATA_KEY
+from trinity_assets.routing.objective import training_objective
+from trinity_assets.routing.results import Evaluation
+from trinity_assets.routing.specs import RouterTraining
+from trinity_assets.routing.trainers.all_heads import train_heads
+from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores, table_of
+
+N, HIDDEN = 240, 8
+
+Train = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def train(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Train:
+    """``trinity-assets train`` with these arguments in ``tmp_path``: its exit status, its output, its complaint."""
+    monkeypatch.chdir(tmp_path)
+
+    def start(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["trinity-assets", "train", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return start
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> pd.DataFrame:
+    """A router table that a head can learn, its outcomes in outcomes.csv, and the features in features.npy."""
+    drawn = features(N, HIDDEN)
+    table = table_of(planted_scores(drawn, len(WORKERS))[0], WORKERS, benchmark="table")
+    table.drop(columns=["benchmark", "group", "split", "fold"]).to_csv(tmp_path / "outcomes.csv", index=False)
+    np.save(tmp_path / "features.npy", drawn)
+    return table
+
+
+GIVEN = ("--table", "outcomes.csv", "--features", "features.npy")
+
+
+def test_heads_are_those_of_the_assets_functions(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
+    status, printed, _ = train(*GIVEN, "--generations", "3", "--out", "fitted")
+    assert status == 0
+    declared = {"trainers": {"ridge": {}, "sep_cma_es": {"generations": 3}}, "export": "ridge"}
+    objective = training_objective(planted, features(N, HIDDEN), WORKERS)
+    wanted = train_heads(objective, RouterTraining.model_validate(declared))
+    found = load_file(tmp_path / "fitted" / "heads.safetensors")
+    assert found.keys() == wanted.keys()
+    for name, head in wanted.items():
+        assert found[name].tobytes() == head.weights.tobytes()
+    spec = read_spec(tmp_path / "fitted" / "heads.safetensors")
+    assert spec.trainers == {name: head.record for name, head in wanted.items()}
+    assert (spec.workers, spec.export, spec.always) == (("ada", "bob", "cyd"), "ridge", None)
+    assert spec.origin.table_sha256 == file_sha256(tmp_path / "outcomes.csv")
+    assert spec.origin.features_sha256 == file_sha256(tmp_path / "features.npy")
+
+    judged = Evaluation.model_validate_json((tmp_path / "fitted" / "evaluation.json").read_text())
+    assert judged.policy("ridge").verdict == "win"
+    assert re.search(r"^ridge +\d\d\.\d% ", printed, re.MULTILINE)
+    assert f"gate:            passed: {judged.gate('ridge').reason}\n" in printed
+    assert "would publish:   the head of ridge\n" in printed
+    report = (tmp_path / "fitted" / "report.md").read_text()
+    assert "**Would be published:** the head of ridge, since its cross-fitted gain" in report
+    pictures = re.findall(r"!\[.*\]\((.*)\)", report)
+    assert sorted(path.name for path in (tmp_path / "fitted").iterdir()) == sorted(
+        ["heads.safetensors", "evaluation.json", "report.md", *pictures]
+    )
+
+
+def read_spec(path: Path) -> FittedHeadsSpec:
+    with safe_open(path, framework="numpy") as file:
+        header = json.loads(file.metadata()[METADATA_KEY])
+    assert header["kind"] == "fitted_heads"
+    return FittedHeadsSpec.model_validate(header["spec"])
+
+
+def test_a_dominated_pool_publishes_the_best_single_worker(train: Train, tmp_path: Path) -> None:
+    table_of(np.tile([0.0, 1.0, 0.5], (N, 1)), WORKERS).to_csv(tmp_path / "outcomes.csv", index=False)
+    np.save(tmp_path / "features.npy", features(N, HIDDEN))
+    status, printed, _ = train(*GIVEN, "--trainer", "ridge", "--out", "fitted")
+    assert status == 0
+    assert printed.splitlines()[2].startswith("Nothing to route: bob dominates")
+    assert "would publish:   always bob\n" in printed
+    assert read_spec(tmp_path / "fitted" / "heads.safetensors").always == "bob"
+
+
+def test_a_head_at_a_cost_weight_can_be_exported(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
+    options = ["--trainer", "ridge", "--cost-weight", "0.1", "--export", "ridge@0.1", "--gate-saving", "0.2"]
+    status, printed, _ = train(*GIVEN, *options, "--seed", "3", "--test", "0.3")
+    assert status == 0
+    assert "would publish:   the head of ridge@0.1\n" in printed
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+def test_what_cannot_be_is_refused_in_one_line(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "notes.txt").write_text("mine")
+    np.save(tmp_path / "short.npy", features(3, HIDDEN))
+    (tmp_path / "bad.csv").write_text("task_id,score__a,score__b\nt1,2,\nt2,1,0\n")
+    table = ("--table", "outcomes.csv")
+    for arguments, complaint in [
+        (table, "give either --features FILE or --backbone NAME"),
+        ((*GIVEN, "--backbone", "smollm2"), "give either --features FILE or --backbone NAME"),
+        ((*table, "--backbone", "none", "--catalog", str(DEFAULT_CATALOG)), "there is no backbone 'none'; declared: "),
+        ((*GIVEN, "--trainer", "forest"), "unknown trainer 'forest'; there are ridge, sep_cma_es, constant"),
+        ((*GIVEN, "--export", "constant"), "export is 'constant', which is not among the trainers"),
+        ((*GIVEN, "--test", "1"), "split.test: "),
+        ((*GIVEN, "--generations", "0"), "trainers.sep_cma_es.generations: "),
+        ((*GIVEN, "--trainer", "ridge", "--generations", "5"), "--generations is of sep_cma_es, which is not among"),
+        ((*GIVEN, "--out", "there"), "there exists already; give another directory"),
+        ((*GIVEN, "--out", "short.npy/fitted"), "cannot write to short.npy/fitted: "),
+        ((*GIVEN, "--out", "n" * 300), "cannot write to nnn"),
+        ((*table, "--features", "short.npy"), "short.npy has 3 features and the table has 240 tasks"),
+        (("--table", "bad.csv", "--features", "short.npy"), "bad.csv: row 0: column score__a: the score 2 is not in"),
+        (("--table", "no.csv", "--features", "short.npy"), "there is no file "),
+        (
+            (*table, "--backbone", "smollm2", "--catalog", str(DEFAULT_CATALOG)),
+            "outcomes.csv has no column question for a backbone to read",
+        ),
+    ]:
+        status, _, complained = train(*arguments)
+        assert status == 1
+        assert complained.startswith("error: ") and complained.count("\n") == 1, complained
+        assert complaint in complained
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["notes.txt"]
+
+
+def test_nothing_is_left_where_the_directory_cannot_be_renamed(
+    planted: pd.DataFrame, train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", full)
+    before = sorted(tmp_path.iterdir())
+    status, _, complained = train(*GIVEN, "--trainer", "ridge", "--out", "fitted")
+    assert (status, complained.splitlines()[-1].endswith("No space left on device; nothing was written")) == (1, True)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def _readme_section() -> str:
+    text = (DEFAULT_CATALOG.parents[1] / "README.md").read_text()
+    return text.split("### Train on your own table\n")[1].split("\n## ")[0].split("\n### ")[0]
+
+
+def test_the_readme_s_examples_hold(train: Train, tmp_path: Path) -> None:
+    """Its Python makes the files that its command reads, and both come to the same policy."""
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", _readme_section(), re.DOTALL))
+    python = subprocess.run(
+        [sys.executable, "-c", blocks["python"]], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    command = shlex.split(blocks["sh"], comments=True)
+    assert command[:2] == ["trinity-assets", "train"]
+    status, printed, _ = train(*command[2:])
+    assert status == 0
+    assert python.stdout.splitlines()[0] == "win the head of ridge"
+    assert "would publish:   the head of ridge\n" in printed
+    assert (tmp_path / "fitted" / "report.md").is_file()
