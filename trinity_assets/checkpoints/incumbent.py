@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from trinity_assets.checkpoints.directory import load_checkpoint
 from trinity_assets.errors import ArtifactError, CheckpointError
@@ -35,18 +36,19 @@ def incumbent(store: ArtifactStore, path: Path, data: RouterData) -> Incumbent:
     """
     checkpoint = load_checkpoint(path)
     manifest = checkpoint.manifest
-    if differences := manifest.feature_spec.differences(data.feature_spec):
-        raise CheckpointError(f"it was made for other features: {'; '.join(differences)}")
     places = {row.digest: place for place, row in enumerate(data.pool)}
-    here = [entry.digest for entry in manifest.pool if entry.digest in places]
-    if manifest.policy.worker is not None:
-        here = [
-            entry.digest for entry in manifest.pool if entry.name == manifest.policy.worker and entry.digest in here
-        ]
+    asked = [entry for entry in manifest.pool if manifest.policy.worker in (None, entry.name)]
+    here = [entry.digest for entry in asked if entry.digest in places]
     if not here:
         raise CheckpointError("the workers that it asks are not in the pool, or are asked otherwise now")
     if seen := _learnt_from_held_out(store, manifest.data.table, data):
         raise CheckpointError(f"it has learnt from {seen} of the tasks that are held out now")
+    if manifest.policy.worker is not None:  # which reads no feature
+        return Incumbent(path.name, np.full(len(data.table), places[here[0]]))
+    if differences := manifest.feature_spec.differences(data.feature_spec):
+        raise CheckpointError(f"it was made for other features: {'; '.join(differences)}")
+    if any(manifest.offsets):
+        raise CheckpointError("it adds offsets to its scores, which are not compared yet")
     rows = tuple(HeadRow(name=entry.name, digest=entry.digest) for entry in manifest.pool)
     head = PoolHead(checkpoint.head[: manifest.rows.workers], rows)
     picked = route_offered(data.features, head, here)
@@ -58,6 +60,10 @@ def _learnt_from_held_out(store: ArtifactStore, table_sha256: str, data: RouterD
         before = read_table(store, ROUTER_TABLE, table_sha256).frame
     except ArtifactError as error:
         raise CheckpointError("the table that it learnt from is gone, so what it has seen is unknown") from error
-    keys = ["benchmark", "task_id"]
-    learnt = before.loc[before["split"] == TRAIN, keys]
-    return len(data.table.loc[data.table["split"] == TEST, keys].merge(learnt, on=keys))
+    held_out = data.table[data.table["split"] == TEST]
+    learnt = before[before["split"] == TRAIN]
+    seen = np.zeros(len(held_out), dtype=bool)
+    for column in ("task_id", "group"):  # a near-duplicate has been seen, too
+        known = pd.MultiIndex.from_frame(learnt[["benchmark", column]])
+        seen |= pd.MultiIndex.from_frame(held_out[["benchmark", column]]).isin(known)
+    return int(seen.sum())

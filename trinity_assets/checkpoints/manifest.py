@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Collection
 from importlib import metadata
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field, model_validator
 
@@ -15,9 +16,6 @@ from trinity_assets.routing.gate import GateResult
 from trinity_assets.routing.results import REFERENCE, Evaluation
 from trinity_assets.routing.statistics import Verdict
 from trinity_assets.spec import Sha256, Slug, Spec, digest
-
-FORMAT: Final = "trinity-assets-checkpoint"
-VERSION: Final = 1
 
 Cells = dict[str, Sha256]
 """The sha256 of an artifact per benchmark, or per ``worker/benchmark``."""
@@ -83,7 +81,7 @@ class DataRecord(Spec):
 class EvaluationRecord(Spec):
     """The held-out verdict on what is published; ``interval`` is of its difference to the best single worker.
 
-    A constant policy is the best single worker, and so a tie with it.
+    The best single worker, which is published where no head passed, is a tie with itself.
     """
 
     verdict: Verdict
@@ -152,17 +150,18 @@ class Manifest(ManifestFields):
 
         Not the shas of the data behind them: those artifacts hold latencies, which no two runs share.
         """
-        return self._digest_without("created_at", "environment", "data")
+        return self._digest_without("created_at", "environment", "data", gate={"saving", "reason"})
 
     @property
     def workers(self) -> list[str]:
         """The pool's names in row order."""
         return [entry.name for entry in self.pool]
 
-    def _digest_without(self, *fields: str) -> str:
+    def _digest_without(self, *fields: str, gate: Collection[str] = ()) -> str:
         # Later fields, which change no digest of a manifest that has no use for them.
         unused = [name for name, used in (("dropped", self.dropped), ("gate", self.gate)) if not used]
-        return digest(self.model_dump(mode="json", exclude={*fields, *unused}))
+        excluded: dict[str, Any] = {"gate": set(gate), **dict.fromkeys((*fields, *unused), True)}
+        return digest(self.model_dump(mode="json", exclude=excluded))
 
 
 def evaluation_record(evaluation: Evaluation, head: str | None) -> EvaluationRecord:

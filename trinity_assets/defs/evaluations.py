@@ -7,7 +7,7 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import INPUTS, Upstream, materialized, recorded_metadata, step
+from trinity_assets.defs.lineage import Upstream, materialized, recorded_metadata, step
 from trinity_assets.defs.presentation import OWNERS, picture, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
 from trinity_assets.errors import ArtifactError, CheckpointError
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 TEST_SET = "test_set"
 """The metadata that names the held-out tasks."""
+
+HEADS = "heads"
+"""The metadata that names the weights that were judged."""
 
 MOST_LOOKS = 10_000
 """Materializations that are looked through for earlier looks."""
@@ -90,7 +93,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
                 recipes={name: learners(router.training, name) for name in judged},
                 gate=router.training.gate,
                 published=(published.checkpoint, published.chosen) if published else None,
-                looks=_looks(context.instance, key, test_set, upstream.sha256(keys.head(router.name))),
+                looks=_looks(context.instance, key, test_set, upstream.data_version(keys.head(router.name))),
             )
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported, gate = result.policy(router.training.export), result.gate(router.training.export)
@@ -100,7 +103,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             "plot_shares": picture(shares_plot(result), "share of the questions that each worker gets"),
         }
         for name, record in heads.spec.trainers.items():
-            if record.per_generation:
+            if record.per_generation and "cost_weight" not in record.chosen:
                 plot = convergence_plot(name, record, heads.spec.best_single_on_train)
                 pictures[f"plot_convergence_{name}"] = picture(plot, f"reward per generation of {name}")
         metadata = {
@@ -114,6 +117,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             "oracle": result.policy("oracle").accuracy,
             "test_rows": result.n_test,
             TEST_SET: test_set,
+            HEADS: upstream.data_version(keys.head(router.name)),
             "looks": result.looks,
             **({"incumbent": why_not} if why_not else {}),
             "report": dg.MetadataValue.md(markdown_report(result)),
@@ -132,15 +136,14 @@ def gate_metadata(gate: "GateResult") -> dict[str, Any]:
     }
 
 
-def _looks(instance: dg.DagsterInstance, key: dg.AssetKey, test_set: str, head: str) -> int:
-    """How many different heads have been judged on the test tasks of that digest, ``head`` by its sha included."""
-    heads = {head}
+def _looks(instance: dg.DagsterInstance, key: dg.AssetKey, test_set: str, heads: str) -> int:
+    """How often other weights were judged on the test tasks of that digest, these ``heads`` included."""
+    judged = {heads}
     for record in instance.fetch_materializations(key, limit=MOST_LOOKS).records:
         metadata = record.asset_materialization.metadata if record.asset_materialization else {}
-        if TEST_SET in metadata and metadata[TEST_SET].value == test_set and INPUTS in metadata:
-            inputs: Any = metadata[INPUTS].value
-            heads |= {sha for name, sha in inputs.items() if name.endswith("/head")}
-    return len(heads)
+        if TEST_SET in metadata and HEADS in metadata and metadata[TEST_SET].value == test_set:
+            judged.add(str(metadata[HEADS].value))
+    return len(judged)
 
 
 def _incumbent(

@@ -37,6 +37,15 @@ def best_worker(scores: np.ndarray, costs: np.ndarray) -> int:
     return int(preference(scores, costs)[0])
 
 
+def best_single(scores: np.ndarray, costs: np.ndarray) -> int:
+    """The best worker on the tasks that all have a score on, so that no one's missing hard tasks flatter it.
+
+    Where there is no such task, the best by its known scores.
+    """
+    complete = ~np.isnan(scores).any(axis=1)
+    return best_worker(scores[complete], costs[complete]) if complete.any() else best_worker(scores, costs)
+
+
 def preference(scores: np.ndarray, costs: np.ndarray) -> np.ndarray:
     """All workers (L,), best first. A worker with no known score comes last."""
     return np.lexsort((np.arange(scores.shape[1]), mean_known(costs, np.inf), -mean_known(scores, -np.inf)))
@@ -67,7 +76,7 @@ def baselines(train: Side, test: Side) -> list[Choices]:
     """
     pool_size = test.scores.shape[1]
     n = len(test.scores)
-    single = best_worker(train.scores, train.costs)
+    single = best_single(train.scores, train.costs)
     hindsight = best_worker(test.scores, test.costs)
     cheapest_first = preference(np.zeros_like(train.costs), train.costs)
     oracle = cheapest_first[test.scores[:, cheapest_first].argmax(axis=1)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.baselines import best_worker
+from trinity_assets.routing.baselines import best_single
 from trinity_assets.routing.objective import TableObjective
 from trinity_assets.routing.trainers.head import TrainedHead
 
@@ -69,7 +69,7 @@ def cross_fit(tasks: TrainTasks, learn: Learn) -> CrossFit:
     chosen, reference = (np.zeros(len(tasks.scores), dtype=np.intp) for _ in range(2))
     for fold in present:
         held_out, rest = (tasks.folds == fold) & complete, tasks.folds != fold
-        reference[held_out] = best_worker(tasks.scores[rest], tasks.costs[rest])
+        reference[held_out] = best_single(tasks.scores[rest], tasks.costs[rest])
         try:
             head = learn(tasks.objective(rest))
         except TrainingError:

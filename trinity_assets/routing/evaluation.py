@@ -3,7 +3,7 @@
 Everything is paired with one reference: the single worker that was best on train. **Rule for missing cells.** A test
 task on which any worker's score is unknown is left out for every policy alike, and counted, so that all numbers are
 about the same tasks. **Rule for verdicts.** A difference is a win or a loss if its interval is on one side of zero and
-McNemar's exact test agrees at 5%.
+the exact test of the discordant tasks agrees at 5%.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.baselines import Choices, Side, baselines, best_worker, pick
+from trinity_assets.routing.baselines import Choices, Side, baselines, best_single, pick
 from trinity_assets.routing.completeness import Dropped
 from trinity_assets.routing.crossfit import Learn, TrainTasks, cross_fit
 from trinity_assets.routing.gate import judge
@@ -93,7 +93,7 @@ def evaluate(
     recipes: Recipes | None = None,
     gate: GateSpec | None = None,
     published: tuple[str, np.ndarray] | None = None,
-    looks: int = 1,
+    looks: int | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
@@ -108,7 +108,7 @@ def evaluate(
         recipes: each is cross-fitted on the train tasks for the ``gate``, learnt with other seeds, and learnt without
             one benchmark after the other.
         published: the name of the checkpoint that is published now, and the worker (n,) that it picks for each row.
-        looks: how many heads have been judged on these test tasks, these included.
+        looks: how often heads have been trained and judged on these test tasks, this time included, if that is known.
 
     Raises:
         TrainingError: there is nothing to compare on, or a head does not fit the pool and the features.
@@ -287,7 +287,7 @@ def _left_out(
         seen, unseen = train_benchmarks != benchmark, test.benchmarks == benchmark
         if not seen.any():
             continue
-        single = best_worker(tasks.scores[seen], tasks.costs[seen])
+        single = best_single(tasks.scores[seen], tasks.costs[seen])
         scores, rows = test.scores[unseen], np.arange(unseen.sum())
         here = _Resampling(resampling.groups[unseen], resampling.resamples, resampling.seed)
         for name, learns in recipes.items():

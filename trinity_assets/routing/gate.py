@@ -11,7 +11,7 @@ import numpy as np
 
 from trinity_assets.routing.crossfit import CrossFit, TrainTasks
 from trinity_assets.routing.specs import GateSpec
-from trinity_assets.routing.statistics import discordant, paired_bootstrap, verdict
+from trinity_assets.routing.statistics import discordant, least_difference, paired_bootstrap, verdict
 from trinity_assets.spec import Spec
 
 
@@ -26,7 +26,7 @@ class GateResult(Spec):
         accuracy: of the heads on them.
         reference_accuracy: of the best single workers on them.
         difference: accuracy of the heads above the best single workers', with its 95% interval from ``low`` to
-            ``high``; ``p`` is McNemar's exact one of the discordant tasks.
+            ``high``; ``p`` is that of the discordant tasks.
         saving: the share of the best single workers' cost that the heads save; None where a price is unknown or
             everything is free.
     """
@@ -63,7 +63,8 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
     known = np.isfinite(paid.sum() + single_paid.sum()) and single_paid.sum() > 0
     saving = float(1 - paid.sum() / single_paid.sum()) if known else None
     p = discordant(routed - single, tasks.groups[fit.rows]).p
-    passed, reason = _decide(gate, (float(low[0]), float(high[0])), p, saving, float(low[1]))
+    least = min(float(low[0]), least_difference(routed - single, tasks.groups[fit.rows]))
+    passed, reason = _decide(gate, (float(low[0]), float(high[0])), p, least, saving, float(low[1]))
     return GateResult(
         trainer=trainer,
         passed=passed,
@@ -80,9 +81,11 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
 
 
 def _decide(
-    gate: GateSpec, interval: tuple[float, float], p: float, saving: float | None, saved_beyond: float
+    gate: GateSpec, interval: tuple[float, float], p: float, least: float, saving: float | None, saved_beyond: float
 ) -> tuple[bool, str]:
-    """``saved_beyond`` is the lower bound of what is saved beyond the saving that is asked for, in USD per task."""
+    """``least`` is the lower bound of the gain of a head that may not gain at all, and ``saved_beyond`` that of what is
+    saved beyond the saving that is asked for, in USD per task.
+    """
     low, high = interval
     gain = f"its cross-fitted gain over the best single worker is {100 * low:+.1f} to {100 * high:+.1f} points"
     if verdict(low, high, p) == "win":
@@ -93,9 +96,10 @@ def _decide(
         return False, gain if low > 0 else f"{gain}, which is not above zero"
     wanted = f"{gate.saving:.0%} of the cost"
     if saving is None:
-        return False, f"{gain}, and what it saves is unknown, so not {wanted}"
+        return False, f"{gain}, and what it saves is unknown or nothing, so not {wanted}"
     if not saved_beyond > 0:
         return False, f"{gain}, and it saves {saving:.0%} of the cost, not surely {wanted}"
-    if low < -gate.tolerance:
-        return False, f"{gain}, which may be worse by more than {100 * gate.tolerance:g} points"
+    if least < -gate.tolerance:
+        worse = f"it may be worse by {-100 * least:.1f} points, more than the {100 * gate.tolerance:g} allowed"
+        return False, f"{gain}, and these tasks cannot tell otherwise: {worse}"
     return True, f"{gain}, not worse by more than {100 * gate.tolerance:g}, and it saves {saving:.0%} of the cost"

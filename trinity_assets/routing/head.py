@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.errors import ArtifactError
-from trinity_assets.routing.baselines import best_worker, mean_known
+from trinity_assets.routing.baselines import best_single, mean_known
 from trinity_assets.routing.split import TRAIN
 from trinity_assets.routing.table import cost_matrix, score_matrix
 from trinity_assets.routing.trainers.head import TrainingRecord
@@ -74,7 +74,7 @@ def best_single_on_train(table: pd.DataFrame, workers: Sequence[str]) -> BestSin
     """The single worker that a router's heads are measured against, from the train tasks of its table."""
     train = table[table["split"] == TRAIN]
     scores = score_matrix(train, workers)
-    best = best_worker(scores, cost_matrix(train, workers))
+    best = best_single(scores, cost_matrix(train, workers))
     return BestSingle(worker=workers[best], reward=float(mean_known(scores, 0.0)[best]))
 
 

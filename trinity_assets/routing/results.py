@@ -30,7 +30,7 @@ class Difference(Spec):
     """How far one policy's accuracy is above another's on the same tasks.
 
     ``low`` and ``high`` are the ends of the 95% interval. ``wins`` and ``losses`` count discordant tasks,
-    near-duplicates once, and ``p`` is McNemar's exact one of those.
+    near-duplicates once, and ``p`` is how likely these are by chance.
     """
 
     difference: float
@@ -123,9 +123,9 @@ class Evaluation(Spec):
     ``dropped`` are the pool's workers that the router was trained without. ``n_missing`` test tasks were left out
     because a score is unknown. ``reference_worker`` is the single worker that was best on train. ``comparisons`` are of
     every head with every other policy but the reference. ``seeds`` and ``left_out`` are of heads that were trained for
-    this evaluation alone, and ``gates`` say of each trainer whether its head may be published. ``looks`` counts the
-    different heads that have been judged on these same test tasks, these included: the more there were, the likelier
-    it is that the best of them owes something to luck.
+    this evaluation alone, and ``gates`` say of each trainer whether its head may be published. ``looks`` counts how
+    often different heads have been trained and judged on these same test tasks, this time included, None where nobody
+    counts: the more there were, the likelier it is that the best of them owes something to luck.
     """
 
     version: int = EVALUATION_VERSION
@@ -144,7 +144,7 @@ class Evaluation(Spec):
     left_out: tuple[LeftOut, ...] = ()
     gates: tuple[GateResult, ...] = ()
     incumbent: IncumbentResult | None = None
-    looks: int = Field(default=1, ge=1)
+    looks: int | None = Field(default=None, ge=1)
 
     def gate(self, trainer: str) -> GateResult:
         """What the gate decided about the head of ``trainer``.
@@ -180,7 +180,10 @@ def write_evaluation(store: ArtifactStore, evaluation: Evaluation, inputs: Mappi
     The version is blind to costs and clocks, and to what is only so at this moment: the incumbent, and the looks.
     """
     header = {"kind": KIND, "inputs": dict(inputs), "evaluation": evaluation.model_dump(mode="json")}
-    undecisive: dict[str, Any] = {"policies": {"__all__": {"cost_usd", "latency_s"}}, "gates": {"__all__": {"saving"}}}
+    undecisive: dict[str, Any] = {
+        "policies": {"__all__": {"cost_usd", "latency_s"}},
+        "gates": {"__all__": {"saving", "reason"}},
+    }
     undecisive |= {"incumbent": True, "looks": True}
     if not evaluation.dropped:  # a later field, which changes no version of an evaluation that has no use for it
         undecisive["dropped"] = True

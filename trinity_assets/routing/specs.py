@@ -188,8 +188,8 @@ class RouterTraining(Spec):
 
 
 def weighted_head(trainer: str, cost_weight: float) -> str:
-    """The name of a trainer's head at a cost weight."""
-    return f"{trainer}@{cost_weight:g}"
+    """The name of a trainer's head at a cost weight, with all its digits: the weight is read back from it."""
+    return f"{trainer}@{repr(cost_weight).removesuffix('.0')}"
 
 
 def _settings(name: str, values: Any) -> Spec:

@@ -6,6 +6,7 @@ together is resampled together**: near-duplicate tasks are one group, and a seed
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -24,6 +25,11 @@ POWER = 0.8
 _TAIL = (1 - CONFIDENCE) / 2
 _Z = NormalDist().inv_cdf(1 - _TAIL) + NormalDist().inv_cdf(POWER)
 """Of a two-sided 5% test with 80% power: 1.96 + 0.84."""
+
+SIGN_FLIPS = 1999
+"""Drawn signs of a randomization test: p is then a multiple of 0.0005."""
+
+_FLIPS_AT_ONCE = 256
 
 _CHUNK_WEIGHTS = 1 << 18
 """Weights drawn at once: 2 MiB of float64, small enough to stay in a core's cache until they are multiplied."""
@@ -135,7 +141,10 @@ def oracle_gap_closed(
 
 @dataclass(frozen=True)
 class Discordant:
-    """How many tasks tell two policies apart, in either direction, and the exact p of that (McNemar, 1947)."""
+    """How many tasks tell two policies apart, in either direction, and how likely their differences are by chance.
+
+    ``p`` is two-sided: were the sign of each task's difference a coin's, how often their sum would be as far from zero.
+    """
 
     wins: int
     losses: int
@@ -145,18 +154,74 @@ class Discordant:
 def discordant(differences: np.ndarray, groups: np.ndarray | None = None) -> Discordant:
     """The discordant tasks of ``differences`` (n,), a policy's score minus the reference's.
 
-    McNemar's test takes pairs that do not depend on each other: near-duplicates count once, by the sign of their sum.
+    The test takes tasks that do not depend on each other: near-duplicates count once, by their sum. Of 0/1 scores that
+    is McNemar's exact one (1947). Fractions differ in size, too, so that counting signs would test something else than
+    the mean: there it is the randomization test of the sum (Fisher, The Design of Experiments, 1935, section 21).
     """
     sums = differences if groups is None else _grouped(differences[:, None], groups)[0][:, 0]
     wins, losses = int((sums > 0).sum()), int((sums < 0).sum())
-    return Discordant(wins, losses, mcnemar_p(wins, losses))
+    whole = np.isin(sums, (-1.0, 0.0, 1.0)).all()
+    return Discordant(wins, losses, mcnemar_p(wins, losses) if whole else _sign_flip_p(sums))
+
+
+def _sign_flip_p(differences: np.ndarray) -> float:
+    """By drawn signs, which are the same for all differences of a length; the observed ones count as drawn, too."""
+    found = differences[differences != 0]
+    generator = np.random.default_rng(len(found))
+    observed = abs(float(found.sum())) * (1 - 1e-12)
+    extreme = 1
+    for start in range(0, SIGN_FLIPS, _FLIPS_AT_ONCE):
+        signs = generator.integers(0, 2, (min(_FLIPS_AT_ONCE, SIGN_FLIPS - start), len(found)), dtype=np.int8)
+        extreme += int((np.abs((2.0 * signs - 1.0) @ found) >= observed).sum())
+    return extreme / (SIGN_FLIPS + 1)
+
+
+def least_difference(differences: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """The least mean of ``differences`` (n,) in [-1, 1] that the counts of won and lost tasks leave possible.
+
+    The lower 97.5% bound on the share of won tasks, each won by as much as here on average, less the upper one on the
+    share of lost tasks, each lost wholly (Clopper and Pearson, Biometrika 26(4), 1934). Where no task
+    tells two policies apart every resample says 0, however few tasks there are; this says how many there would have to
+    be. Near-duplicates count once.
+    """
+    sums = differences if groups is None else _grouped(differences[:, None], groups)[0][:, 0]
+    sizes = np.ones(len(sums)) if groups is None else np.unique(groups, return_counts=True)[1]
+    means = sums / sizes
+    won, lost = means[means > 0], means[means < 0]
+    gained = _share_above(len(won), len(means)) * float(won.mean()) if len(won) else 0.0
+    return gained - (1 - _share_above(len(means) - len(lost), len(means)))
+
+
+def _share_above(count: int, of: int) -> float:
+    """The share that is above the true one's lower 97.5% bound when ``count`` of so many were seen, by bisection."""
+    low, high = 0.0, count / of
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _at_least(count, of, middle) < _TAIL:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _at_least(count: int, of: int, share: float) -> float:
+    """The probability of ``count`` or more among so many."""
+    if not count:
+        return 1.0
+    if share <= 0:
+        return 0.0
+    chosen = np.arange(count, of + 1)
+    logs = np.array([math.lgamma(of + 1) - math.lgamma(k + 1) - math.lgamma(of - k + 1) for k in chosen])
+    with np.errstate(divide="ignore"):
+        logs += chosen * math.log(share) + np.where(chosen < of, (of - chosen) * math.log1p(-min(share, 1 - 1e-16)), 0)
+    return float(np.exp(logs).sum())
 
 
 def verdict(low: float, high: float, p: float = 0.0) -> Verdict:
     """``tie`` unless the whole interval lies on one side of zero.
 
-    With ``p``, the exact one of the discordant tasks, it is also a tie where that is no proof at 5%: among few
-    discordant tasks that all point one way, no resample points the other, however likely that was by chance.
+    With ``p``, that of the discordant tasks, it is also a tie where that is no proof at 5%: among few discordant tasks
+    that all point one way, no resample points the other, however likely that was by chance.
     """
     if p > 1 - CONFIDENCE:
         return "tie"

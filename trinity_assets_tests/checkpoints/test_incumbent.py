@@ -64,6 +64,8 @@ def test_a_constant_policy_asks_its_worker(store, declared, tmp_path):
     constant = declared.model_copy(update={"policy": Policy(kind="constant", worker="bob")})
     path = write_checkpoint(tmp_path, constant, HEAD)
     assert set(incumbent(store, path, today(declared, "cyd", "bob")).chosen) == {1}
+    other = replace(today(declared, "cyd", "bob"), feature_spec=FEATURE_SPEC.model_copy(update={"position": -1}))
+    assert set(incumbent(store, path, other).chosen) == {1}, "it reads no feature"
     with pytest.raises(CheckpointError, match="the workers that it asks are not in the pool"):
         incumbent(store, path, today(declared, "ada", "cyd"))
 
@@ -80,5 +82,8 @@ def test_what_cannot_be_compared_says_why(store, declared, tmp_path):
     learnt = int((TABLE["split"] == "train").sum())
     with pytest.raises(CheckpointError, match=f"it has learnt from {learnt} of the tasks that are held out now"):
         incumbent(store, path, replace(data, table=moved))
+    renamed = moved.assign(task_id=[f"again_{task}" for task in moved["task_id"]])  # near-duplicates of what it learnt
+    with pytest.raises(CheckpointError, match=f"it has learnt from {learnt} of the tasks that are held out now"):
+        incumbent(store, path, replace(data, table=renamed))
     with pytest.raises(CheckpointError, match="the table that it learnt from is gone"):
         incumbent(ArtifactStore(str(tmp_path / "another")), path, data)

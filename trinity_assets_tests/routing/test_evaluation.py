@@ -265,7 +265,7 @@ def test_the_published_checkpoint_is_beaten_or_not_on_the_same_tasks():
     assert (challenger.head, challenger.other, challenger.verdict) == ("ridge", "incumbent", "loss")
     text = text_report(evaluation)
     assert "ridge against small-0123, which is published and has " in text
-    assert "Different heads judged on these tasks so far: 3." in text
+    assert "Heads trained and judged on these tasks so far: 3 times." in text
 
 
 def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):

@@ -52,6 +52,18 @@ class TestCrossFit:
         assert fit.reference[[0, 5]].tolist() == [1, 1]
         assert fit.reference[[1, 3, 4]].tolist() == [0, 0, 0]
 
+    def test_missing_hard_tasks_flatter_no_reference(self):
+        """The first worker is best on what it answered, and worse on what both answered."""
+        scores = np.zeros((60, 2))
+        scores[::2, 0] = 1
+        scores[np.arange(60) % 3 > 0, 1] = 1
+        scores[(np.arange(60) % 2 == 1) & (np.arange(60) % 3 == 0), 0] = np.nan
+        scores[(np.arange(60) % 2 == 1) & (np.arange(60) % 3 == 1), 0] = np.nan
+        assert np.nanmean(scores[:, 0]) > np.nanmean(scores[:, 1])
+        complete = ~np.isnan(scores).any(axis=1)
+        best = int(scores[complete].mean(axis=0).argmax())
+        assert set(cross_fit(tasks_of(scores), RIDGE).reference) == {best}
+
     def test_a_planted_rule_is_found(self):
         drawn = features(400, 8)
         scores, right = planted_scores(drawn, 3)
@@ -112,8 +124,10 @@ class TestGate:
         ("gate", "passed", "words"),
         [
             ({}, False, "which is not above zero"),
-            ({"saving": 0.6}, True, "it saves 67% of the cost"),
-            ({"saving": 0.7}, False, "not surely 70% of the cost"),
+            ({"saving": 0.6, "tolerance": 0.05}, True, "it saves 67% of the cost"),
+            ({"saving": 0.7, "tolerance": 0.05}, False, "not surely 70% of the cost"),
+            # 90 tasks without a loss leave a loss rate of 4% possible, whatever is resampled.
+            ({"saving": 0.6, "tolerance": 0.03}, False, "it may be worse by 4.0 points, more than the 3 allowed"),
         ],
     )
     def test_the_same_answers_for_less_pass_where_that_is_asked_for(self, gate, passed, words):
@@ -122,7 +136,7 @@ class TestGate:
         assert (result.passed, result.difference) == (passed, 0.0)
         assert words in result.reason
 
-    @pytest.mark.parametrize(("tolerance", "passed"), [(0.01, False), (0.2, True)])
+    @pytest.mark.parametrize(("tolerance", "passed"), [(0.01, False), (0.1, False), (0.2, True)])
     def test_cheaper_and_worse_passes_within_the_tolerance(self, tolerance, passed):
         scores = np.ones((100, 3))
         scores[:10, 0] = 0

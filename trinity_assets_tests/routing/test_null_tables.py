@@ -1,4 +1,4 @@
-"""Tables on which nothing can be gained: how often an evaluation, from training to verdict, says that something was."""
+"""Tables on which nothing can be gained: how often an evaluation says of a head or a policy that something was."""
 
 from __future__ import annotations
 

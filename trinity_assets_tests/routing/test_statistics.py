@@ -10,6 +10,7 @@ from trinity_assets.routing.statistics import (
     detectable,
     discordant,
     estimate,
+    least_difference,
     oracle_gap_closed,
     paired_bootstrap,
     resampled_means,
@@ -203,6 +204,19 @@ class TestDiscordant:
         assert found.p == pytest.approx(binomtest(14, 19).pvalue)
         assert discordant(np.zeros(9)).p == 1
 
+    def test_fractions_are_tested_by_their_sum_and_not_by_their_signs(self):
+        """Half right where chance is right a third of the time: as many tasks won as lost, and surely better."""
+        from scipy.stats import permutation_test
+
+        differences = np.repeat([2 / 3, -1 / 3], [200, 200])
+        found = discordant(differences)
+        assert (found.wins, found.losses) == (200, 200)
+        assert found.p < 0.001
+        few = np.random.default_rng(3).normal(0.25, 1, 30)
+        expected = permutation_test((few,), np.mean, permutation_type="samples", n_resamples=20_000, rng=0).pvalue
+        assert discordant(few).p == pytest.approx(expected, abs=0.02)
+        assert 0.05 < expected < 0.95
+
     def test_near_duplicates_count_once(self):
         differences = np.array([1.0, 1.0, 1.0, -1.0, 1.0, -1.0])
         found = discordant(differences, np.array([0, 0, 0, 1, 2, 2]))
@@ -216,3 +230,18 @@ class TestDiscordant:
         assert p == 0.125
         assert (verdict(low, high), verdict(low, high, p)) == ("win", "tie")
         assert verdict(-0.2, -0.1, 0.01) == "loss"
+
+
+class TestLeastDifference:
+    @pytest.mark.parametrize(("wins", "losses", "n"), [(0, 0, 90), (0, 3, 40), (12, 5, 200), (50, 0, 50)])
+    def test_it_is_that_of_the_exact_bounds_of_scipy(self, wins, losses, n):
+        from scipy.stats import binomtest
+
+        differences = np.repeat([1.0, -1.0, 0.0], [wins, losses, n - wins - losses])
+        gained = binomtest(wins, n).proportion_ci(0.95, "exact").low
+        lost = binomtest(losses, n).proportion_ci(0.95, "exact").high
+        assert least_difference(differences) == pytest.approx(gained - lost, abs=1e-9)
+
+    def test_near_duplicates_count_once(self):
+        groups = np.repeat(np.arange(30), 3)
+        assert least_difference(np.zeros(90), groups) == pytest.approx(least_difference(np.zeros(30)))

@@ -140,6 +140,11 @@ def test_cost_weights_are_declared_and_count_only_where_they_are_used():
     declared = RouterTraining.model_validate(
         {"trainers": trainers, "export": "ridge@0.01", "cost_weights": [0.2, 0.01]}
     )
+    odd = RouterTraining.model_validate(
+        {"trainers": trainers, "export": "ridge", "cost_weights": [0.0123456789, 0.01234567891, 3]}
+    )
+    assert [float(name.partition("@")[2]) for name in odd.heads[2:5]] == [0.0123456789, 0.01234567891, 3.0]
+    assert odd.heads[4] == "ridge@3"
     assert declared.heads == ("ridge", "constant", "ridge@0.01", "ridge@0.2", "constant@0.01", "constant@0.2")
     assert declared.head_identity()["cost_weights"] == [0.01, 0.2]
     plain = RouterTraining.model_validate({"trainers": trainers, "export": "ridge"})
