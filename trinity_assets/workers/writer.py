@@ -90,19 +90,20 @@ class LedgerWriter:
             # One entry that cannot be kept must not take the others, which are paid for, with it.
             apart = error is not None and len(batch) > 1 and not _passes(error)
             for group in [[pending] for pending in batch] if apart else [batch]:
-                own = self._commit(group) if apart else error
+                own = self._commit(group, again=True) if apart else error
                 told = self._rescued(group, own) if isinstance(own, LedgerError) else own
                 for _, committed in group:
                     self._loop.call_soon_threadsafe(_resolve, committed, told)
 
-    def _commit(self, batch: Sequence[_Pending]) -> Exception | None:
+    def _commit(self, batch: Sequence[_Pending], *, again: bool = False) -> Exception | None:
         """Commit ``batch``, again and again while that may help; what it failed with at last, if it did."""
         while True:
             try:
-                self._ledger.record_all([entry for entry, _ in batch])
+                self._ledger.record_all([entry for entry, _ in batch], again=again)
             except Exception as error:  # every kind belongs to whoever waits for the commit, none to this thread
                 if not _passes(error) or not self._is_patient(error, len(batch)):
                     return error
+                again = True
             else:
                 self._failing_since = None
                 return None

@@ -7,7 +7,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -304,6 +304,29 @@ def test_what_was_paid_for_waits_for_a_ledger_that_is_held_for_longer_than_a_wri
         assert {name: one.text for name, one in ledger.settled("ab").items()} == {"a": "a", "b": "b"}
     assert "paid for wait for up to 300 s: cannot write the ledger" in caplog.text
     assert list(tmp_path.glob("ledger-rescue-*")) == []
+
+
+def test_a_commit_whose_reply_was_lost_is_not_made_twice(
+    ledger: Ledger, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "AGAIN_S", 0.0)
+    record_all, lost = Ledger.record_all, LedgerError("cannot write the ledger")
+    lost.__cause__ = OSError("the connection was closed")
+
+    def without_a_reply(kept: Ledger, entries: Sequence[Entry], *, again: bool = False) -> None:
+        if again:
+            return record_all(kept, [*entries, Entry(replace(CALL, attempt=2), "five")], again=True)
+        record_all(kept, entries)
+        raise lost
+
+    monkeypatch.setattr(Ledger, "record_all", without_a_reply)
+
+    async def write() -> None:
+        async with LedgerWriter(ledger) as one:
+            await one.write(Entry(CALL, "four"))
+
+    asyncio.run(write())
+    assert rows(ledger_url, "select attempt from calls order by id") == [(1,), (2,)]
 
 
 @pytest.mark.parametrize("ends", ["patience", "cancelled"])

@@ -70,12 +70,14 @@ class Asking:
     def take(self, wished: Wish | None = None) -> Decision:
         return self.permits.take([wished or wish()], wish(attempt=PROBE, tokens=1))
 
-    def end(self, permit: str, outcome: Outcome, *, tokens: int | None = None, attempt: int = 1) -> None:
+    def end(
+        self, permit: str, outcome: Outcome, *, tokens: int | None = None, attempt: int = 1, again: bool = False
+    ) -> None:
         call = Call(
             "d" * 64, attempt, "r", 1.0, "p", "w", "b", "t", 0, 1, outcome.status, None, None, None, None,
             outcome.cost_usd, outcome.cost_source, None, outcome.error_class, None, reserved_usd=0.5,
         )  # fmt: skip
-        self.ledger.record_all([Entry(call, outcome.text, Ended(permit, self.pace, outcome, tokens))])
+        self.ledger.record_all([Entry(call, outcome.text, Ended(permit, self.pace, outcome, tokens))], again=again)
 
     def call(self, outcome: Outcome = GOOD, wished: Wish | None = None) -> None:
         """A call from its permit to its end."""
@@ -411,6 +413,16 @@ def test_an_asking_that_begins_behind_an_open_breaker_probes_at_once_and_gives_u
     clock.now += 2
     later.call(DOWN)
     assert later.take().stop is not None
+
+
+def test_a_call_that_is_kept_already_is_not_learnt_from_again(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    permit = permit_of(asking.take())
+    asking.end(permit, DOWN)
+    asking.end(permit, DOWN, again=True)
+    with ledger.database.reading() as connection:
+        assert connection.execute(sa.select(SCOPES.c.failures)).scalars().all() == [1, 1]
+        assert connection.execute(sa.select(sa.func.count()).select_from(CALLS)).scalar_one() == 1
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------
