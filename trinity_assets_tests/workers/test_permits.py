@@ -299,7 +299,7 @@ def test_after_failures_in_a_row_one_probe_at_a_time_goes_at_growing_distances(l
     other.call(DOWN)
     for asking in (one, other):
         assert asking.take().stop == (
-            "provider p does not answer: 6 calls in a row failed, the last: overloaded: try later"
+            "provider p does not answer: 6 calls in a row failed, of late: overloaded: try later"
         )
 
 
@@ -365,7 +365,7 @@ def test_a_provider_that_answers_nothing_but_probes_is_given_up(ledger: Ledger, 
     for _ in range(3):
         asking.call(DOWN)
     assert asking.take().stop == (
-        "provider p answers nothing but probes, 3 by now: 3 calls in a row failed, the last: overloaded: try later"
+        "provider p answers nothing but probes, 3 by now: 3 calls in a row failed, of late: overloaded: try later"
     )
     later = Asking(ledger, pace())
     for _ in range(2):
@@ -391,6 +391,32 @@ def test_a_provider_that_is_too_slow_for_every_question_is_not_given_up(ledger: 
         clock.now += 1
         asking.call(GOOD)
     assert asking.take().permits
+
+
+@pytest.mark.parametrize("order", [(DOWN, DOWN, STALLED), (STALLED, DOWN, DOWN)])
+def test_a_timeout_now_and_then_does_not_save_a_provider_that_fails(
+    ledger: Ledger, clock: Clock, order: tuple[Outcome, ...]
+) -> None:
+    asking = Asking(ledger, pace())
+    asking.call()
+    for _ in range(3):
+        for outcome in order:
+            asking.call(outcome)
+        clock.now += 3
+        asking.call(GOOD)
+    for outcome in order:
+        asking.call(outcome)
+    assert str(asking.take().stop).endswith("3 calls in a row failed, of late: overloaded: try later")
+
+
+@pytest.mark.parametrize("outcome", [GOOD, STALLED])
+def test_a_probe_that_no_failure_called_for_is_none_in_vain(ledger: Ledger, clock: Clock, outcome: Outcome) -> None:
+    """An asking may end with one, to see whether it was the provider that was slow."""
+    asking = Asking(ledger, pace())
+    asking.call(STALLED)
+    asking.end(permit_of(asking.take(wish(attempt=PROBE))), outcome, attempt=PROBE)
+    with ledger.database.reading() as connection:
+        assert connection.execute(sa.select(SCOPES.c.probes_failed)).scalars().all() == [0, 0]
 
 
 def test_one_answer_among_failures_keeps_the_breaker_closed(ledger: Ledger, clock: Clock) -> None:
