@@ -191,7 +191,8 @@ def import_files(ledger: Ledger, answers: Path, calls: Path | None = None, epoch
     """Add what the functions above wrote to files, once every row of all of them has been found good.
 
     An answer whose request is settled in the ledger already stays as it is there, and so do a call and an epoch.
-    Without their epochs, answers count as a collection that may be incomplete.
+    Without their epochs, answers are incomplete for a build, which goes on with them in the present epoch, and complete
+    where a new epoch is wanted, which is opened above them.
 
     Rows are added in many short transactions, so that whoever asks meanwhile can keep what was paid for. An import that
     is interrupted leaves a part; the same import again adds the rest. Epochs come last: they say what is complete.
