@@ -20,7 +20,7 @@ from trinity_assets.epoch_commands import rebaseline
 from trinity_assets.errors import SelectionError, TrinityError
 from trinity_assets.ledger_commands import app as ledger_app
 from trinity_assets.live_check_command import live_check_command
-from trinity_assets.options import CatalogOption, use_catalog
+from trinity_assets.options import CatalogOption, as_typed, use_catalog
 from trinity_assets.plan_command import plan_command
 from trinity_assets.printing import REASON_CHARACTERS, add_row, new_table, print_table
 from trinity_assets.recorded.specs import RECORDED
@@ -166,7 +166,8 @@ def build(
         execute = prepare(catalog, definitions, instance, selected, waiting, tags)
         with interruptible("run the same command again to go on."):
             result = build_assets(definitions, instance, selected, execute, partial(announce, waiting), rebuild=rebuild)
-    for line in _outcome(result, selection):
+    wider = as_typed("build", f"+({selection})", budget=budget, catalog=catalog_option) if selection else None
+    for line in _outcome(result, wider):
         print(line)
     if not result.complete:
         raise typer.Exit(1)
@@ -193,7 +194,7 @@ def show(
             evaluation = artifact_sha256(instance, keys.evaluation(name))
             path = recorded_metadata(instance, keys.checkpoint(name), "path")
             if evaluation is None or path is None:
-                print(f"router {name}: not built yet; run `trinity-assets build`")
+                print(f"router {name}: not built yet; run `{as_typed('build', catalog=catalog)}`")
                 continue
             print(f"\nrouter {name}\n\n{text_report(read_evaluation(store, evaluation).evaluation)}")
             print(f"published:  {recorded_metadata(instance, keys.checkpoint(name), 'policy')}")
@@ -336,8 +337,8 @@ def _print_grades(benchmark: str, grader: str, graded: GradedCompletions) -> Non
         print(", ".join(f"{name}: {value}" for name, value in graded.facts.items()))
 
 
-def _outcome(result: BuildResult, selection: str | None) -> Iterator[str]:
-    """How a build ended, and what to do next."""
+def _outcome(result: BuildResult, wider: str | None) -> Iterator[str]:
+    """How a build ended, and what to do next; ``wider`` is the command that builds what a selection needs, too."""
     from trinity_assets.defs import keys
 
     yield from outcome_lines(result)
@@ -349,7 +350,7 @@ def _outcome(result: BuildResult, selection: str | None) -> Iterator[str]:
         yield "Everything that settled is kept; run the same command again to ask only for the rest."
     if len(unasked) < len(result.failed):
         yield "Correct what the errors name, then run the same command again."
-    if not result.failed and result.waiting and selection:
-        yield f"What they need is not selected and not up to date; try: trinity-assets build '+({selection})'"
+    if not result.failed and result.waiting and wider:
+        yield f"What they need is not selected and not up to date; try: {wider}"
     elif not result.failed and result.waiting:
         yield "The catalog was edited while this build ran; run it again."

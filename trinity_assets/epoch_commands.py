@@ -11,7 +11,7 @@ import typer
 from trinity_assets.build_progress import announce, interruptible, outcome_lines, prepare
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
-from trinity_assets.options import CatalogOption, use_catalog
+from trinity_assets.options import CatalogOption, as_typed, use_catalog
 from trinity_assets.texts import counted
 
 
@@ -33,6 +33,7 @@ def rebaseline(
 ) -> None:
     """Ask what is selected again, in a new epoch; build what comes out otherwise; compare with the epoch before."""
     from trinity_assets.definitions import build_defs
+    from trinity_assets.defs import keys
     from trinity_assets.defs.build import pending
     from trinity_assets.defs.instance import open_instance
     from trinity_assets.defs.rebaselining import answers_to_ask, held_up
@@ -42,7 +43,7 @@ def rebaseline(
     use_catalog(catalog_option)
     name = name or f"by hand {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     tags = {**build_tags(budget), NEW_EPOCH_TAG: name}
-    resume = f"trinity-assets rebaseline --name {name!r}" + (f" {selection!r}" if selection else "")
+    resume = as_typed("rebaseline", selection, name=name, budget=budget, catalog=catalog_option)
     catalog = load_catalog(catalog_directory())
     definitions = build_defs(catalog)
     with open_instance() as instance:
@@ -54,8 +55,10 @@ def rebaseline(
             asset = state.key.to_user_string()
             print(f"  {asset}" + (f"   goes on with {unfinished[asset]!r}" if asset in unfinished else ""))
         if dry_run:
+            cells = {keys.answers(worker.name, benchmark.name) for worker, benchmark in catalog.asked_cells}
             print("What depends on these is built, too, where it comes out changed.")
-            print("What it will take: trinity-assets plan --again" + (f" {selection!r}" if selection else ""))
+            if any(state.key in cells for state in wanted):
+                print(f"What it will take: {as_typed('plan --again', selection, catalog=catalog_option)}")
             return
         execute = prepare(catalog, definitions, instance, asked, wanted, tags)
         print(f"If this is interrupted, go on with: {resume}")
@@ -68,7 +71,8 @@ def rebaseline(
         print(f"Everything that settled is kept; go on with: {resume}")
         raise typer.Exit(1)
     if left:
-        print(f"{counted(len(left), 'asset')} below wait for others that are not up to date: trinity-assets build")
+        go_on = as_typed("build", budget=budget, catalog=catalog_option)
+        print(f"{counted(len(left), 'asset')} below wait for others that are not up to date: {go_on}")
     print("What changed is on the page of workers/drift.")
 
 

@@ -19,7 +19,11 @@ def plan_command(
         str | None, typer.Argument(help="Dagster's selection syntax, as for build; default: every asset.")
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="What `rebaseline` would ask: everything selected, in a new epoch.")
+        bool,
+        typer.Option(
+            "--again",
+            help="What `rebaseline` would ask: everything selected, in a new epoch. Sentinels are not priced.",
+        ),
     ] = False,
     catalog: CatalogOption = None,
 ) -> None:

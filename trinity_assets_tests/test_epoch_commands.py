@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 from trinity_assets.catalog.catalog import DEFAULT_CATALOG
 from trinity_assets.cli import app
 from trinity_assets.errors import MissingKeyError
+from trinity_assets.options import as_typed
 from trinity_assets_tests.graph import small_catalog
 from trinity_assets_tests.graph.scripted_models import CAPITALS
 from trinity_assets_tests.graph.small_catalog import Site, cell_names
@@ -36,7 +39,19 @@ def test_a_dry_run_names_whose_answers_would_be_asked_again(site: Site) -> None:
     assert {line.strip() for line in listed} == cell_names("answers")
     assert last == "What depends on these is built, too, where it comes out changed."
     assert price == "What it will take: trinity-assets plan --again"
+    catalog = os.environ["TRINITY_CATALOG"]
+    result = CliRunner().invoke(app, ["rebaseline", "--dry-run", "--budget", "5", "--catalog", catalog])
+    assert result.output.splitlines()[-1] == f"What it will take: trinity-assets plan --again --catalog {catalog}"
     assert site.new_requests() == {}
+
+
+def test_a_command_to_go_on_with_has_the_options_that_were_given() -> None:
+    typed = as_typed("rebaseline", 'key:"answers/*"', name="this week", budget=0.000125, catalog=Path("my pool"))
+    assert shlex.split(typed) == [
+        "trinity-assets", "rebaseline", "--name", "this week", "--budget", "0.000125", "--catalog", "my pool",
+        'key:"answers/*"',
+    ]  # fmt: skip
+    assert as_typed("build", None) == "trinity-assets build"
 
 
 @pytest.mark.parametrize("selection", ['key:"answers/gpt*"', 'key:"sentinels/gpt*"'])

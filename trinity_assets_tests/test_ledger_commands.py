@@ -19,6 +19,7 @@ from trinity_assets import cli
 from trinity_assets.spec import digest
 from trinity_assets.workers import ledger_files
 from trinity_assets.workers.epochs import complete_epoch, enter_epoch, present_epoch, unfinished_epoch
+from trinity_assets.workers.error_classes import KILLED
 from trinity_assets.workers.ledger import Call, Entry, Ledger
 from trinity_assets.workers.ledger_reports import NO_ROUTER, Cost, costs_by_router
 from trinity_assets.workers.ledger_tables import PERMITS
@@ -402,6 +403,23 @@ def test_an_imported_call_is_under_way_no_more(kept: str, run: Run, tmp_path: Pa
     assert run("import", tmp_path / "answers.jsonl", "--calls", tmp_path / "calls.jsonl")[0] == 0
     left = rows(kept, "select permit from permits order by permit")
     assert left == [("another attempt",), ("another run",), ("began later",)]
+
+
+def test_an_imported_call_takes_the_place_of_what_it_was_written_off_as(
+    kept: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("export", tmp_path / "answers.jsonl", "--calls", tmp_path / "calls.jsonl")
+    made = ENTRIES[2].call
+    killed = replace(made, **TIMEOUT | {"error_class": KILLED}, error="what it cost is unknown")
+    copy = f"sqlite:///{tmp_path / 'copy.sqlite'}"
+    monkeypatch.setenv("TRINITY_LEDGER_URL", copy)
+    written_off = {"made": made.at + 40, "asked again later": made.at + 90, "earlier": made.at - 1}
+    with Ledger(copy) as ledger:
+        ledger.record_all([Entry(replace(killed, error=error, at=at)) for error, at in written_off.items()])
+        ledger.record_all([Entry(replace(killed, error="another run", run="r2", at=made.at + 40))])
+    assert run("import", tmp_path / "answers.jsonl", "--calls", tmp_path / "calls.jsonl")[0] == 0
+    query = f"select error from calls where error_class = '{KILLED}' order by error"  # noqa: S608 - a constant
+    assert rows(copy, query) == [("another run",), ("asked again later",), ("earlier",)]
 
 
 def test_vacuum_gives_room_back_and_loses_nothing(kept: str, run: Run, ledger_url: str) -> None:

@@ -173,19 +173,26 @@ class Ledger:
                     found[row["request_digest"]] = SettledAnswer(**{**row, "status": Status(row["status"])})
         return found
 
-    def record_all(self, entries: Sequence[Entry]) -> None:
+    def record_all(self, entries: Sequence[Entry], *, again: bool = False) -> None:
         """Keep calls, and the answers of those whose status is settled, and end their permits, in one transaction.
 
-        An answer that exists already, from another process, is left as it is.
+        An answer that exists already, from another process, is left as it is. With ``again`` so is a call, whose permit
+        has ended with it: a transaction that failed may have been committed, where only the reply was lost.
 
         Raises:
-            LedgerError: the ledger cannot be written; nothing of these calls was kept.
+            LedgerError: the ledger cannot be written; nothing of these calls was kept, or nobody knows.
         """
-        # In the order of the key: two transactions that wait for each other's answers would wait for ever.
-        answers = sorted((row for entry in entries if (row := entry.answer_row())), key=itemgetter("request_digest"))
-        ended = [entry.ended for entry in entries if entry.ended is not None]
-        transaction = permit_transaction(self.database) if ended else self.database.writing()
+        permitted = any(entry.ended for entry in entries)
+        transaction = permit_transaction(self.database) if permitted else self.database.writing()
         with self.database.translated("write"), transaction as connection:
+            if again:
+                entries = _missing(connection, entries)
+            if not entries:
+                return
+            # In the order of the key: two transactions that wait for each other's answers would wait for ever.
+            rows = (row for entry in entries if (row := entry.answer_row()))
+            answers = sorted(rows, key=itemgetter("request_digest"))
+            ended = [entry.ended for entry in entries if entry.ended is not None]
             connection.execute(sa.insert(CALLS), [entry.call.row() for entry in entries])
             if answers:
                 connection.execute(self.database.insert(ANSWERS).on_conflict_do_nothing(), answers)
@@ -210,3 +217,12 @@ class Ledger:
             self.database.compact()
             with self.database.reading() as connection:
                 return before, self.database.size(connection)
+
+
+def _missing(connection: sa.Connection, entries: Sequence[Entry]) -> list[Entry]:
+    """Those of ``entries`` whose call is not kept."""
+    columns = CALLS.c.request_digest, CALLS.c.run, CALLS.c.at, CALLS.c.attempt
+    names = {entry.call.request_digest for entry in entries}
+    kept = {tuple(row) for row in connection.execute(sa.select(*columns).where(CALLS.c.request_digest.in_(names)))}
+    calls = [(entry, entry.call) for entry in entries]
+    return [entry for entry, call in calls if (call.request_digest, call.run, call.at, call.attempt) not in kept]

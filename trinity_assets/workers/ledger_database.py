@@ -69,6 +69,15 @@ _ADVICE = {
 }
 
 
+RUN_AGAIN = ", then run again: only what is missing is asked"
+"""How the advice ends, unless there is something else to do first."""
+
+_MENDING = {
+    "sqlite": "put a backup in its place, or what `sqlite3 FILE .recover | sqlite3 NEW` can still read of it",
+    "postgresql": "put a backup in its place",
+}
+
+
 class Database:
     """The database at ``url``: ``sqlite:///<path>``, whose directory is made, or ``postgresql://...``.
 
@@ -149,12 +158,10 @@ class Database:
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
             cause = getattr(error, "orig", None) or error
             advice = (
-                "It is damaged, or no ledger: see that its URL names the right one, and put a backup in its place. "
-                "Without one, move it away, let `trinity-assets ledger export` save what can still be read of it, and "
-                "import that into a new one; what is lost is asked and paid for again"
+                f"It is damaged, or no ledger: see that its URL names the right one, and {_MENDING[self.kind]}; what "
+                "is lost is asked and paid for again"
                 if _is_damage(cause)
-                else f"Nothing already answered was lost; {_ADVICE[self.kind]}, then run again: only what is missing "
-                "is asked"
+                else f"Nothing already answered was lost; {_ADVICE[self.kind]}{RUN_AGAIN}"
             )
             raise LedgerError(f"cannot {action} the ledger {self.url}: {self._redacted(cause)}. {advice}") from error
 

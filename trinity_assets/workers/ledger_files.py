@@ -13,6 +13,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Annotated, Any
@@ -24,9 +25,11 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from trinity_assets.errors import LedgerError, LedgerFileError
 from trinity_assets.spec import Sha256, Spec
+from trinity_assets.workers.error_classes import KILLED
 from trinity_assets.workers.ledger import Ledger
 from trinity_assets.workers.ledger_tables import ANSWERS, CALLS, EPOCHS, PERMITS, YEAR_10000
 from trinity_assets.workers.outcomes import Status
+from trinity_assets.workers.permits import permit_transaction
 
 NAMED = 10
 """How many faulty rows a message names."""
@@ -188,7 +191,8 @@ def import_files(ledger: Ledger, answers: Path, calls: Path | None = None, epoch
     """Add what the functions above wrote to files, once every row of all of them has been found good.
 
     An answer whose request is settled in the ledger already stays as it is there, and so do a call and an epoch.
-    Without their epochs, answers count as a collection that may be incomplete.
+    Without their epochs, answers are incomplete for a build, which goes on with them in the present epoch, and complete
+    where a new epoch is wanted, which is opened above them.
 
     Rows are added in many short transactions, so that whoever asks meanwhile can keep what was paid for. An import that
     is interrupted leaves a part; the same import again adds the rest. Epochs come last: they say what is complete.
@@ -349,14 +353,19 @@ def _insert(ledger: Ledger, rows: Iterable[str], kind: _Kind) -> Iterator[Import
     key = [kind.table.c[name] for name in kind.key]
     for batch in _portions(rows):
         there = sa.select(*key).where(key[0].in_({row[kind.key[0]] for row in batch}))
-        with database.translated("import into"), database.exclusive() as connection:
+        # Calls come in under the lock of the permits, so that none does behind the look of a budget.
+        transaction = permit_transaction(database) if kind is _CALLS else database.exclusive()
+        with database.translated("import into"), transaction as connection:
             started = monotonic()
             existing = {tuple(row) for row in connection.execute(there)}
             missing = [row for row in batch if kind.key_of(row) not in existing]
+            replaced = _written_off_as(connection, missing) if kind is _CALLS else []
             if missing:
                 connection.execute(database.insert(kind.table).on_conflict_do_nothing(), missing)
             if kind is _CALLS:
                 _end_permits(connection, batch)
+            if replaced:  # after the insertion: SQLite gives the number of a last row that is gone to the next
+                connection.execute(sa.delete(CALLS).where(CALLS.c.id.in_(replaced)))
         yield Imported(len(missing), len(batch) - len(missing))
         sleep(monotonic() - started)
 
@@ -373,6 +382,23 @@ def _end_permits(connection: sa.Connection, calls: Iterable[Row]) -> None:
     ]
     if over:
         connection.execute(sa.delete(PERMITS).where(PERMITS.c.permit.in_(over)))
+
+
+def _written_off_as(connection: sa.Connection, calls: Iterable[Row]) -> list[int]:
+    """The rows that stand for ``calls`` since their process could not write them: one for each at most."""
+    came_out: dict[tuple[Any, ...], list[float]] = {}
+    for call in sorted(calls, key=itemgetter("at")):
+        if call["error_class"] != KILLED:
+            came_out.setdefault((call["request_digest"], call["run"], call["attempt"]), []).append(call["at"])
+    columns = CALLS.c.id, CALLS.c.at, CALLS.c.request_digest, CALLS.c.run, CALLS.c.attempt
+    killed = CALLS.c.error_class == KILLED, CALLS.c.request_digest.in_({name for name, _, _ in came_out})
+    replaced = []
+    for number, at, *asked in connection.execute(sa.select(*columns).where(*killed).order_by(CALLS.c.at)):
+        ends = came_out.get(tuple(asked), [])
+        if ends and ends[0] <= at:
+            ends.pop(0)
+            replaced.append(number)
+    return replaced
 
 
 def _portions(lines: Iterable[str]) -> Iterator[list[Row]]:

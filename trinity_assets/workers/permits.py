@@ -240,7 +240,7 @@ class Permits:
             what = "does not answer"
             if scope.failures < retry.open_after + mine:  # else every probe since is among the failures
                 what = f"answers nothing but probes, {mine} by now"
-            return Decision(stop=f"{name} {what}: {scope.failures} calls in a row failed, the last: {scope.last_error}")
+            return Decision(stop=f"{name} {what}: {scope.failures} calls in a row failed, of late: {scope.last_error}")
         if any(row["attempt"] == PROBE for row in under_way):
             return Decision(wait_s=POLL_S)
         wait_s = (scope.opened_at or 0.0) + retry.probe_wait_s(mine) - now
@@ -333,15 +333,18 @@ def _learn(one: Ended, row: sa.RowMapping, provider: Scope, worker: Scope, now: 
     """Change what is known of a provider and a worker by how one call came out."""
     concurrency, outcome = float(one.pace.concurrency), one.outcome
     probe, failed = row["attempt"] == PROBE, outcome.status is Status.FAILED_TRANSIENT
+    is_open = max(provider.failures, worker.failures) >= one.pace.retry.open_after
     for scope in (provider, worker):
-        if probe:
-            scope.probes_failed += 1  # in vain until a question is answered
-        elif not failed or (outcome.error_class == TIMEOUT and scope.opened_at is None):
-            # Tasks may be too slow for their limit at a provider that is well, as many as there are.
+        if probe and is_open and (failed or not scope.only_timed_out):
+            # In vain until a question is answered. One that is answered after timeouts alone says nothing: tasks may be
+            # too slow for their limit at a provider that is well, as many as there are.
+            scope.probes_failed += 1
+        elif not probe and not failed:
             scope.probes_failed = 0
         if failed:
             scope.failures += 1
-            scope.last_error = outcome.reason
+            if outcome.error_class != TIMEOUT or scope.last_error is None or scope.only_timed_out:
+                scope.last_error = outcome.reason
             if scope.failures >= one.pace.retry.open_after:
                 scope.opened_at = now
         else:  # also where it refuses: whoever refuses is there

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from trinity_assets.workers.error_classes import TIMEOUT
 from trinity_assets.workers.ledger_database import Database
 from trinity_assets.workers.ledger_tables import PERMITS, SCOPES
 
@@ -30,8 +31,9 @@ class Scope:
 
     ``touched_at`` is when something became known last. No call starts before ``next_at``. ``level`` is how many calls
     may be under way, None before any was; it was halved at ``halved_at``. ``failures`` calls have failed in a row, the
-    last at ``opened_at`` where that opened the breaker. ``probes_failed`` probes were made in vain: they failed
-    themselves, or the calls after them did.
+    last at ``opened_at`` where that opened the breaker; ``last_error`` is that of the last which was no timeout, or
+    of the last where all were. ``probes_failed`` probes were made in vain: they failed themselves, or the calls around
+    them did.
     """
 
     scope: str
@@ -43,6 +45,11 @@ class Scope:
     opened_at: float | None = None
     probes_failed: int = 0
     last_error: str | None = None
+
+    @property
+    def only_timed_out(self) -> bool:
+        """Whether all calls that failed in a row were timeouts, and some did."""
+        return self.last_error is not None and self.last_error.partition(":")[0] == TIMEOUT
 
     def turn_back(self, by: float) -> None:
         """Make every time that is known earlier by so many seconds."""

@@ -17,6 +17,9 @@ MAX_STOP_SEQUENCES = 4
 PARALLEL_STEPS = 4
 """Steps that ask one remote provider at a time; each is a process of some 300 MB that waits for the network."""
 
+MINUTE_S = 60.0
+"""For what limits per minute count, in seconds."""
+
 Messages = list[dict[str, str]]
 
 
@@ -93,9 +96,6 @@ class Price(Spec):
     def version(self) -> str:
         """What the ledger calls this price: 12 hex digits of its digest."""
         return digest(self)[:12]
-
-
-MINUTE_S = 60.0
 
 
 class Limits(Spec):

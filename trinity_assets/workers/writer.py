@@ -18,7 +18,7 @@ from typing import Self
 
 from trinity_assets.errors import LedgerError
 from trinity_assets.workers.ledger import Entry, Ledger
-from trinity_assets.workers.ledger_database import may_pass
+from trinity_assets.workers.ledger_database import RUN_AGAIN, may_pass
 from trinity_assets.workers.rescue import Rescue
 
 logger = logging.getLogger(__name__)
@@ -67,8 +67,7 @@ class LedgerWriter:
         self._arrived.put(None)
         await asyncio.shield(asyncio.to_thread(self._thread.join))
         if (error is None or isinstance(error, Exception)) and self._rescue.said not in str(error or ""):
-            said = f"{error or f'cannot write the ledger {self._ledger.url}'}. {self._rescue.said}"
-            raise LedgerError(said) from error
+            raise LedgerError(self._told(str(error or self._failed))) from error
 
     async def write(self, entry: Entry) -> None:
         """Commit ``entry``; a caller that is cancelled meanwhile does not undo it.
@@ -90,19 +89,20 @@ class LedgerWriter:
             # One entry that cannot be kept must not take the others, which are paid for, with it.
             apart = error is not None and len(batch) > 1 and not _passes(error)
             for group in [[pending] for pending in batch] if apart else [batch]:
-                own = self._commit(group) if apart else error
-                told = self._rescued(group, own) if isinstance(own, LedgerError) else own
+                own = self._commit(group, again=True) if apart else error
+                told = None if own is None else self._rescued(group, own)
                 for _, committed in group:
                     self._loop.call_soon_threadsafe(_resolve, committed, told)
 
-    def _commit(self, batch: Sequence[_Pending]) -> Exception | None:
+    def _commit(self, batch: Sequence[_Pending], *, again: bool = False) -> Exception | None:
         """Commit ``batch``, again and again while that may help; what it failed with at last, if it did."""
         while True:
             try:
-                self._ledger.record_all([entry for entry, _ in batch])
+                self._ledger.record_all([entry for entry, _ in batch], again=again)
             except Exception as error:  # every kind belongs to whoever waits for the commit, none to this thread
                 if not _passes(error) or not self._is_patient(error, len(batch)):
                     return error
+                again = True
             else:
                 self._failing_since = None
                 return None
@@ -120,11 +120,22 @@ class LedgerWriter:
         self._cancelled.wait(AGAIN_S)
         return True
 
-    def _rescued(self, batch: Sequence[_Pending], error: LedgerError) -> LedgerError:
+    def _rescued(self, batch: Sequence[_Pending], error: Exception) -> LedgerError:
         """Put ``batch``, which the ledger does not take, into files; ``error`` with what became of it."""
         self._rescue.keep([entry for entry, _ in batch])
-        logger.error("%s. %s", error, self._rescue.said)
-        return LedgerError(f"{error}. {self._rescue.said}")
+        why = str(error) if isinstance(error, LedgerError) else f"{self._failed}: {error}"
+        told = LedgerError(self._told(why))
+        told.__cause__ = error
+        logger.error("%s", told)
+        return told
+
+    @property
+    def _failed(self) -> str:
+        return f"cannot write the ledger {self._ledger.url}"
+
+    def _told(self, why: str) -> str:
+        """``why`` with where the calls are, which are to come in before anything is asked again."""
+        return f"{why.removesuffix(RUN_AGAIN)}. {self._rescue.said}"
 
     def _next_batch(self) -> tuple[list[_Pending], bool]:
         """What has arrived by now, waiting only for the first; and whether more may come."""

@@ -135,3 +135,9 @@ def test_what_asking_again_takes(empty_site: Site, run: Run) -> None:
         "  answers/direct/sums   goes on with 'this week'",
     ]
     assert said.endswith(f"What it will take: trinity-assets plan --again {selection!r}\n")
+
+
+def test_no_plan_is_offered_where_only_sentinels_are_asked(empty_site: Site, run: Run) -> None:
+    (empty_site.catalog.directory / "operations.yaml").write_text("sentinel: {tasks: 6}\n")
+    said = run("rebaseline", "--dry-run", 'key:"sentinels/*"')[1]
+    assert "  sentinels/direct/answers\n" in said and "plan --again" not in said

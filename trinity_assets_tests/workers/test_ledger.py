@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import resource
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,7 +190,7 @@ def test_a_damaged_ledger_is_said_to_be_so(tmp_path: Path, damage: str) -> None:
 
     with pytest.raises(LedgerError, match=r"It is damaged, or no ledger: .*put a backup in its place") as info:
         read()
-    assert "Nothing already answered was lost" not in str(info.value)
+    assert "Nothing already answered was lost" not in str(info.value) and ".recover | sqlite3 NEW" in str(info.value)
 
 
 @pytest.mark.parametrize(
@@ -306,6 +307,29 @@ def test_what_was_paid_for_waits_for_a_ledger_that_is_held_for_longer_than_a_wri
     assert list(tmp_path.glob("ledger-rescue-*")) == []
 
 
+def test_a_commit_whose_reply_was_lost_is_not_made_twice(
+    ledger: Ledger, ledger_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "AGAIN_S", 0.0)
+    record_all, lost = Ledger.record_all, LedgerError("cannot write the ledger")
+    lost.__cause__ = OSError("the connection was closed")
+
+    def without_a_reply(kept: Ledger, entries: Sequence[Entry], *, again: bool = False) -> None:
+        if again:
+            return record_all(kept, [*entries, Entry(replace(CALL, attempt=2), "five")], again=True)
+        record_all(kept, entries)
+        raise lost
+
+    monkeypatch.setattr(Ledger, "record_all", without_a_reply)
+
+    async def write() -> None:
+        async with LedgerWriter(ledger) as one:
+            await one.write(Entry(CALL, "four"))
+
+    asyncio.run(write())
+    assert rows(ledger_url, "select attempt from calls order by id") == [(1,), (2,)]
+
+
 @pytest.mark.parametrize("ends", ["patience", "cancelled"])
 def test_what_a_held_ledger_does_not_take_in_the_end_is_kept_in_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, ends: str
@@ -349,8 +373,9 @@ def test_what_the_ledger_will_never_take_is_kept_in_files_that_come_back(
             assert [type(error) for error in told] == [LedgerError, LedgerError]
             await one.write(Entry(slow))
 
-    with pytest.raises(LedgerError, match="3 calls that were paid for are kept in files instead"):
+    with pytest.raises(LedgerError, match="3 calls that were paid for are kept in files instead") as info:
         asyncio.run(write())
+    assert "then run again" not in str(info.value)
     rows(ledger_url, "alter table elsewhere rename to calls")
     answers, calls = sorted((tmp_path / "paid").glob("ledger-rescue-*.jsonl"))
     assert import_files(ledger, answers, calls) == ImportedFiles(Imported(2, 0), Imported(3, 0), None)
@@ -376,18 +401,27 @@ def test_what_no_file_takes_either_is_said_to_be_lost(
         asyncio.run(write())
 
 
-def test_one_entry_that_cannot_be_kept_takes_no_other_with_it(ledger: Ledger) -> None:
+def test_one_entry_that_cannot_be_kept_takes_no_other_with_it_and_is_kept_in_a_file(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Half a surrogate stands in for whatever a database refuses; outcomes never hold one."""
+    monkeypatch.setenv("TRINITY_HOME", str(tmp_path))
     texts = {"d0": "zero", "d1": "one", "d2": "half \udc00", "d3": "three"}
 
-    async def write() -> list[BaseException | None]:
+    results: list[BaseException | None] = []
+
+    async def write() -> None:
         writer = LedgerWriter(ledger)
         writes = [writer.write(Entry(replace(CALL, request_digest=name), text)) for name, text in texts.items()]
         async with writer:
-            return await asyncio.gather(*writes, return_exceptions=True)
+            results.extend(await asyncio.gather(*writes, return_exceptions=True))
 
-    results = asyncio.run(write())
-    assert [type(result) for result in results] == [type(None), type(None), UnicodeEncodeError, type(None)]
+    with pytest.raises(LedgerError, match=r"cannot write the ledger .*1 calls that were paid for are kept in files"):
+        asyncio.run(write())
+    assert [type(result) for result in results] == [type(None), type(None), LedgerError, type(None)]
+    assert isinstance((results[2] or KeyError()).__cause__, UnicodeEncodeError)
+    [kept] = (ledger.database.directory or tmp_path).glob("ledger-rescue-*-answers.jsonl")
+    assert json.loads(kept.read_text())["text"] == texts["d2"]
     assert {name: answer.text for name, answer in ledger.settled(texts).items()} == {
         "d0": "zero", "d1": "one", "d3": "three",
     }  # fmt: skip

@@ -70,12 +70,14 @@ class Asking:
     def take(self, wished: Wish | None = None) -> Decision:
         return self.permits.take([wished or wish()], wish(attempt=PROBE, tokens=1))
 
-    def end(self, permit: str, outcome: Outcome, *, tokens: int | None = None, attempt: int = 1) -> None:
+    def end(
+        self, permit: str, outcome: Outcome, *, tokens: int | None = None, attempt: int = 1, again: bool = False
+    ) -> None:
         call = Call(
             "d" * 64, attempt, "r", 1.0, "p", "w", "b", "t", 0, 1, outcome.status, None, None, None, None,
             outcome.cost_usd, outcome.cost_source, None, outcome.error_class, None, reserved_usd=0.5,
         )  # fmt: skip
-        self.ledger.record_all([Entry(call, outcome.text, Ended(permit, self.pace, outcome, tokens))])
+        self.ledger.record_all([Entry(call, outcome.text, Ended(permit, self.pace, outcome, tokens))], again=again)
 
     def call(self, outcome: Outcome = GOOD, wished: Wish | None = None) -> None:
         """A call from its permit to its end."""
@@ -297,7 +299,7 @@ def test_after_failures_in_a_row_one_probe_at_a_time_goes_at_growing_distances(l
     other.call(DOWN)
     for asking in (one, other):
         assert asking.take().stop == (
-            "provider p does not answer: 6 calls in a row failed, the last: overloaded: try later"
+            "provider p does not answer: 6 calls in a row failed, of late: overloaded: try later"
         )
 
 
@@ -363,7 +365,7 @@ def test_a_provider_that_answers_nothing_but_probes_is_given_up(ledger: Ledger, 
     for _ in range(3):
         asking.call(DOWN)
     assert asking.take().stop == (
-        "provider p answers nothing but probes, 3 by now: 3 calls in a row failed, the last: overloaded: try later"
+        "provider p answers nothing but probes, 3 by now: 3 calls in a row failed, of late: overloaded: try later"
     )
     later = Asking(ledger, pace())
     for _ in range(2):
@@ -391,6 +393,32 @@ def test_a_provider_that_is_too_slow_for_every_question_is_not_given_up(ledger: 
     assert asking.take().permits
 
 
+@pytest.mark.parametrize("order", [(DOWN, DOWN, STALLED), (STALLED, DOWN, DOWN)])
+def test_a_timeout_now_and_then_does_not_save_a_provider_that_fails(
+    ledger: Ledger, clock: Clock, order: tuple[Outcome, ...]
+) -> None:
+    asking = Asking(ledger, pace())
+    asking.call()
+    for _ in range(3):
+        for outcome in order:
+            asking.call(outcome)
+        clock.now += 3
+        asking.call(GOOD)
+    for outcome in order:
+        asking.call(outcome)
+    assert str(asking.take().stop).endswith("3 calls in a row failed, of late: overloaded: try later")
+
+
+@pytest.mark.parametrize("outcome", [GOOD, STALLED])
+def test_a_probe_that_no_failure_called_for_is_none_in_vain(ledger: Ledger, clock: Clock, outcome: Outcome) -> None:
+    """An asking may end with one, to see whether it was the provider that was slow."""
+    asking = Asking(ledger, pace())
+    asking.call(STALLED)
+    asking.end(permit_of(asking.take(wish(attempt=PROBE))), outcome, attempt=PROBE)
+    with ledger.database.reading() as connection:
+        assert connection.execute(sa.select(SCOPES.c.probes_failed)).scalars().all() == [0, 0]
+
+
 def test_one_answer_among_failures_keeps_the_breaker_closed(ledger: Ledger, clock: Clock) -> None:
     asking = Asking(ledger, pace())
     for outcome in (DOWN, DOWN, GOOD, STALLED, DOWN):
@@ -411,6 +439,16 @@ def test_an_asking_that_begins_behind_an_open_breaker_probes_at_once_and_gives_u
     clock.now += 2
     later.call(DOWN)
     assert later.take().stop is not None
+
+
+def test_a_call_that_is_kept_already_is_not_learnt_from_again(ledger: Ledger, clock: Clock) -> None:
+    asking = Asking(ledger, pace())
+    permit = permit_of(asking.take())
+    asking.end(permit, DOWN)
+    asking.end(permit, DOWN, again=True)
+    with ledger.database.reading() as connection:
+        assert connection.execute(sa.select(SCOPES.c.failures)).scalars().all() == [1, 1]
+        assert connection.execute(sa.select(sa.func.count()).select_from(CALLS)).scalar_one() == 1
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------
