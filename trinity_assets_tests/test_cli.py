@@ -376,7 +376,8 @@ def test_a_build_that_drops_a_worker_fails_and_says_so_and_so_does_show(
     site.catalog.edit("routers.yaml", "export: ridge", "export: ridge\n    on_incomplete: drop_worker")
     site.catalog.edit("workers.yaml", "max_tokens: 64", "max_tokens: 65")
     site.server.script("m_long", scripted_server.status(401))
-    execute = small_catalog.execute_here(site.definitions())
+    with site.instance():  # Dagster reads definitions with the instance that is open
+        execute = small_catalog.execute_here(site.definitions())
     here = "trinity_assets.defs.execution.execute_in_processes"
     monkeypatch.setattr(here, lambda instance, wanted, **tags: execute(instance, wanted))
     status, printed, _ = run("build")

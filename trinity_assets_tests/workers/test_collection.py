@@ -224,7 +224,7 @@ def test_a_failure_is_neither_a_row_nor_an_answer(
 def test_a_ledger_that_cannot_be_written_ends_the_asking(
     server: ScriptedServer, make_worker: MakeWorker, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(entries: object) -> None:
+    def full(entries: object, *, again: bool = False) -> None:
         raise LedgerError("disk full")
 
     monkeypatch.setattr(ledger, "record_all", full)
