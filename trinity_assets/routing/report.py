@@ -39,7 +39,8 @@ def text_report(evaluation: Evaluation) -> str:
 
 def _summary(evaluation: Evaluation) -> str:
     missing = f", {evaluation.n_missing} more left out for a missing score" if evaluation.n_missing else ""
-    looks = f" Heads trained and judged on these tasks so far: {evaluation.looks} times." if evaluation.looks else ""
+    again = (evaluation.looks or 1) > 1
+    looks = f" Heads trained and judged on these tasks so far: {evaluation.looks} times." if again else ""
     return (
         f"{evaluation.n_test} held-out tasks{missing}; trained on {evaluation.n_train}. "
         f"Best single worker on train: {evaluation.reference_worker}.{looks}"
