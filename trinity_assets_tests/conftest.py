@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,18 @@ def _unsynced_sqlite() -> Iterator[None]:
     sa.event.listen(sa.Engine, "connect", connected)
     yield
     sa.event.remove(sa.Engine, "connect", connected)
+
+
+@pytest.fixture(autouse=True)
+def _no_instance_of_another_test() -> Iterator[None]:
+    """Dagster reads definitions with the instance that was opened last, also where that one is gone by now."""
+    if "dagster" not in sys.modules:
+        yield
+        return
+    from dagster._core.storage.defs_state.base import set_defs_state_storage
+
+    with set_defs_state_storage(None):
+        yield
 
 
 @pytest.fixture(scope="session")
