@@ -285,6 +285,8 @@ def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
         "looks": True,
         "incumbent": True,
         "dropped": True,
+        "frontier": True,
+        "recovered": True,
         "policies": {"__all__": {"cost_usd", "latency_s"}},
     }
     assert version == digest(evaluation.model_dump(mode="json", exclude=measured)), "as before there was such a field"
