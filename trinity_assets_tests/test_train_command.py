@@ -86,8 +86,11 @@ def test_heads_are_those_of_the_assets_functions(planted: pd.DataFrame, train: T
     assert "**Would be published:** the head of ridge, since its cross-fitted gain" in report
     pictures = re.findall(r"!\[.*\]\((.*)\)", report)
     assert sorted(path.name for path in (tmp_path / "fitted").iterdir()) == sorted(
-        ["heads.safetensors", "evaluation.json", "report.md", *pictures]
+        ["heads.safetensors", "evaluation.json", "report.md", "report.html", *pictures]
     )
+    assert {"comparison.png", "chosen_ridge.png", "convergence_sep_cma_es.png"} <= set(pictures)
+    page = (tmp_path / "fitted" / "report.html").read_text()
+    assert page.count("<img ") == page.count('<img src="data:image/png;base64,') == len(pictures)
 
 
 def read_spec(path: Path) -> FittedHeadsSpec:

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 WORTH_ROUTING = "worth_routing"
 """The check of a router's headroom."""
 
+HEADROOM = "headroom"
+"""The metadata that holds its report."""
+
 
 def headroom_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
     """The definition of the check :data:`WORTH_ROUTING` of the table ``key``."""
@@ -47,4 +50,4 @@ def headroom_metadata(found: "Headroom") -> dict[str, Any]:
         "detectable": found.detectable,
     }
     known = {name: value for name, value in numbers.items() if value is not None}
-    return {"headroom": dg.MetadataValue.md(headroom_markdown(found)), **known}
+    return {HEADROOM: dg.MetadataValue.md(headroom_markdown(found)), **known}

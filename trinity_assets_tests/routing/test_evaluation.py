@@ -319,7 +319,7 @@ def test_reports_say_what_was_measured():
     assert "| quiz | " in markdown
     assert "reference" in text
     assert f"these {evaluation.n_test} tasks" in text
-    assert len({line.count("|") for line in markdown.split("\n\n")[1].splitlines()}) == 1
+    assert len({line.count("|") for line in markdown.split("\n\n")[2].splitlines()}) == 1
 
 
 def test_reports_say_who_is_missing_and_why():
