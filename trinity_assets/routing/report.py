@@ -8,7 +8,7 @@ from trinity_assets.routing.results import REFERENCE, Difference, Evaluation, Po
 
 _INTERVAL = "95% interval"
 _HEADINGS = [
-    "policy", "accuracy", "vs best single", _INTERVAL, "verdict", "won/lost", "gap closed", "USD per 1000",
+    "policy", "accuracy", "vs best single", _INTERVAL, "verdict", "won/lost", "gap closed", "USD per 1000", "seconds",
 ]  # fmt: skip
 _COMPARED = ["vs", "difference", _INTERVAL, "verdict", "won/lost", "p"]
 _BOUND_VERDICT = "bound"
@@ -84,6 +84,7 @@ def _policy_rows(evaluation: Evaluation) -> list[list[str]]:
             f"{result.wins}/{result.losses}",
             "-" if result.gap_closed is None else f"{result.gap_closed.share:.0%}",
             "unknown" if result.cost_usd is None else f"{1000 * result.cost_usd:.3f}",
+            "unknown" if result.latency_s is None else f"{result.latency_s:.2f}",
         ]
         for result in evaluation.policies
     ]
@@ -155,12 +156,20 @@ def _absent(evaluation: Evaluation) -> list[str]:
 
 def _power(evaluation: Evaluation) -> list[str]:
     return [
-        f"{result.name}: {result.verdict}; these {evaluation.n_test} tasks would show a difference of "
-        f"{result.detectable * 100:.1f} points with 80% power."
-        if result.detectable is not None
-        else f"{result.name}: {result.verdict}; it solves the same tasks as the best single worker."
+        f"{result.name}: {result.verdict}; "
+        + (
+            "it solves the same tasks as the best single worker."
+            if result.detectable is None
+            else f"these {evaluation.n_test} tasks would show {result.detectable * 100:.1f} points with 80% power"
+            f"{_closed(result)}."
+        )
         for result in evaluation.heads
     ]
+
+
+def _closed(result: PolicyResult) -> str:
+    gap = result.gap_closed
+    return f"; it closes {gap.share:.0%} of the gap to the oracle, {gap.low:.0%} to {gap.high:.0%}" if gap else ""
 
 
 def _seeds(evaluation: Evaluation) -> list[str]:
