@@ -229,12 +229,20 @@ class TableObjective:
         return self._routed.reduced()
 
     def validation(self) -> tuple[TableObjective, TableObjective] | None:
-        """The lowest fold validates what is searched on the others; None where there are fewer than two folds."""
+        """The lowest fold without which no worker is lost validates what is searched on the others.
+
+        A worker is lost where all that is known of it is in that fold: nothing would keep its row from winning.
+
+        Returns:
+            None where there is no such fold, or none but one.
+        """
+        known = ~np.isnan(self.scores)
         present = np.unique(self.folds)
-        if len(present) < 2:
-            return None
-        held_out = self.folds == present[0]
-        return self._part(~held_out), self._part(held_out)
+        for fold in present if len(present) > 1 else ():
+            held_out = self.folds == fold
+            if (known[~held_out].any(axis=0) == known.any(axis=0)).all():
+                return self._part(~held_out), self._part(held_out)
+        return None
 
     def digest(self) -> str:
         rewarded = (self.costs, np.array([self.cost_weight])) if self.cost_weight else ()
