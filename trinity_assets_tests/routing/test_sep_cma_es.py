@@ -6,7 +6,7 @@ from trinity_assets.routing.objective import RoutedScore, TableObjective, route
 from trinity_assets.routing.specs import SepCMAESSettings
 from trinity_assets.routing.trainers import sep_cma_es
 from trinity_assets.routing.trainers.head import Start
-from trinity_assets_tests.routing.planted import features, planted_scores
+from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores
 
 
 class KilledError(Exception):
@@ -284,6 +284,9 @@ def test_a_worker_of_which_nothing_is_known_is_refused():
     objective = TableObjective(features(4, 3), scores, np.zeros(4))
     with pytest.raises(TrainingError, match=r"workers \[2\].* have no known score"):
         sep_cma_es.train(objective, SepCMAESSettings())
+    named = TableObjective(features(4, 3), scores, np.zeros(4), workers=WORKERS)
+    with pytest.raises(TrainingError, match=r"^workers cyd have no known score to learn from; settle their answers"):
+        sep_cma_es.train(named, SepCMAESSettings())
 
 
 def test_it_needs_no_table():
