@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.headroom import LEAST_GAIN, RESAMPLES, Outcomes, known_estimate
+from trinity_assets.routing.headroom import LEAST_GAIN, RESAMPLES, Outcomes, known_gain
 from trinity_assets.routing.oracle import cross_fitted_oracle, plain_oracle
-from trinity_assets.routing.statistics import Estimate, estimate
+from trinity_assets.routing.statistics import Gain, estimated_gain
 from trinity_assets.spec import Spec
 
 FOLDS = 5
@@ -28,16 +28,18 @@ class Admission(Spec):
 
     n_tasks: int
     n_missing: int
-    oracle: Estimate
-    cross_fitted: Estimate | None
-    lookup: Estimate
-    single: Estimate
+    oracle: Gain
+    cross_fitted: Gain | None
+    lookup: Gain
+    single: Gain
 
     @property
     def answer(self) -> Answer:
-        """``yes`` if a gain that noise does not inflate is above zero, ``no`` if even the oracle's is next to none."""
-        honest = [self.lookup, self.single, *([self.cross_fitted] if self.cross_fitted else [])]
-        if any(gain.low > 0 for gain in honest):
+        """``yes`` if a gain that noise does not inflate is above zero, by its interval and its exact test.
+
+        ``no`` if even the oracle's is next to none.
+        """
+        if any(gain.verdict == "win" for gain in (self.lookup, self.single, self.cross_fitted) if gain):
             return "yes"
         return "no" if self.oracle.high < LEAST_GAIN else "unclear"
 
@@ -86,13 +88,13 @@ def admission(
 
     others = complete.among(np.delete(np.arange(scores.shape[1]), worker))
 
-    def gain(added: np.ndarray) -> Estimate:
-        return estimate(added, resamples, seed, complete.groups)
+    def gain(added: np.ndarray) -> Gain:
+        return estimated_gain(added, resamples, seed, complete.groups)
 
     cross_fitted = None
     if complete.halves is not None and others.halves is not None:
         added = cross_fitted_oracle(complete.halves) - cross_fitted_oracle(others.halves)
-        cross_fitted, _ = known_estimate(added, complete.groups, resamples, seed)
+        cross_fitted, _ = known_gain(added, complete.groups, resamples, seed)
     return Admission(
         n_tasks=len(complete),
         n_missing=len(outcomes) - len(complete),

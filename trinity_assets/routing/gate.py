@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trinity_assets.routing.crossfit import CrossFit, TrainTasks
+from trinity_assets.routing.objective import charged
 from trinity_assets.routing.specs import GateSpec
 from trinity_assets.routing.statistics import discordant, least_difference, paired_bootstrap, verdict
 from trinity_assets.spec import Spec
@@ -27,8 +28,9 @@ class GateResult(Spec):
         reference_accuracy: of the best single workers on them.
         difference: accuracy of the heads above the best single workers', with its 95% interval from ``low`` to
             ``high``; ``p`` is that of the discordant tasks.
-        saving: the share of the best single workers' cost that the heads save; None where a price is unknown or
-            everything is free.
+        saving: the share of the best single workers' cost that the heads save, an unknown cost counting as in
+            ``objective.charged``; None where nothing is known of what a worker that was asked costs, or everything is
+            free.
     """
 
     trainer: str
@@ -53,7 +55,7 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
             trainer=trainer, passed=False, reason=f"the train tasks hold too few {left} to cross-fit on", n=0,
             accuracy=0.0, reference_accuracy=0.0, difference=0.0, low=0.0, high=0.0, p=1.0, saving=None,
         )  # fmt: skip
-    scores, costs = tasks.scores[fit.rows], tasks.costs[fit.rows]
+    scores, costs = tasks.scores[fit.rows], charged(tasks.scores, tasks.costs)[fit.rows]
     here = np.arange(n)
     routed, single = scores[here, fit.chosen], scores[here, fit.reference]
     paid, single_paid = costs[here, fit.chosen], costs[here, fit.reference]

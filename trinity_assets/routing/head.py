@@ -16,10 +16,11 @@ from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.errors import ArtifactError
 from trinity_assets.routing.baselines import best_single, mean_known
 from trinity_assets.routing.split import TRAIN
-from trinity_assets.routing.table import cost_matrix, score_matrix
+from trinity_assets.routing.table import priced_costs, score_matrix
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.spec import Spec, canonical_json, digest
 from trinity_assets.store.artifacts import ArtifactStore
+from trinity_assets.workers.specs import Price
 
 METADATA_KEY = "trinity_assets"
 KIND = "router_heads"
@@ -70,11 +71,16 @@ class Heads:
         return digest({"workers": [row.model_dump() for row in self.spec.workers], "weights": shas})
 
 
-def best_single_on_train(table: pd.DataFrame, workers: Sequence[str]) -> BestSingle:
-    """The single worker that a router's heads are measured against, from the train tasks of its table."""
+def best_single_on_train(
+    table: pd.DataFrame, workers: Sequence[str], prices: Mapping[str, Price | None] | None = None
+) -> BestSingle:
+    """The single worker that a router's heads are measured against, from the train tasks of its table.
+
+    Of equally good ones the cheapest at ``prices``; one without a price costs what was charged when it was asked.
+    """
     train = table[table["split"] == TRAIN]
     scores = score_matrix(train, workers)
-    best = best_single(scores, cost_matrix(train, workers))
+    best = best_single(scores, priced_costs(train, workers, prices or {}))
     return BestSingle(worker=workers[best], reward=float(mean_known(scores, 0.0)[best]))
 
 

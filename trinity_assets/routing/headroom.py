@@ -18,7 +18,7 @@ from trinity_assets.routing.baselines import mean_known, preference
 from trinity_assets.routing.missing_tasks import MissingTasks, missing_tasks
 from trinity_assets.routing.oracle import cross_fitted_lookup, cross_fitted_oracle, plain_oracle
 from trinity_assets.routing.split import TEST, TRAIN
-from trinity_assets.routing.statistics import Estimate, detectable, estimate, task_groups
+from trinity_assets.routing.statistics import Gain, detectable, estimated_gain, spread_per_task, task_groups
 from trinity_assets.routing.table import cost_matrix, score_matrix
 from trinity_assets.spec import Spec
 from trinity_assets.texts import counted
@@ -59,8 +59,8 @@ class Headroom(Spec):
     or with one benchmark, or no categories in them. A perfect router gains at most ``oracle``, which noise inflates,
     and at least ``cross_fitted``, which is about ``n_cross_fitted`` tasks. ``no_signal`` is the share of tasks on which
     no choice matters. ``detectable`` is what the ``n_test`` complete held-out tasks show with 80% power of a router
-    that differs from the best single worker by ``spread`` in the mean square, as the second best worker does;
-    ``oracle_detectable`` that of a perfect one.
+    that differs from the best single worker by ``spread`` per task (``statistics.spread_per_task``), as the second best
+    worker does; ``oracle_detectable`` that of a perfect one. Near-duplicates are taken to be as many as in train.
     ``nothing_to_route`` says why, where it is so.
     """
 
@@ -72,10 +72,10 @@ class Headroom(Spec):
     best_single: str | None = None
     best_single_score: float | None = None
     benchmarks: tuple[BenchmarkHeadroom, ...] = ()
-    lookup: Estimate | None = None
-    category_lookup: Estimate | None = None
-    oracle: Estimate | None = None
-    cross_fitted: Estimate | None = None
+    lookup: Gain | None = None
+    category_lookup: Gain | None = None
+    oracle: Gain | None = None
+    cross_fitted: Gain | None = None
     n_cross_fitted: int = 0
     pairs: tuple[PairAgreement, ...] = ()
     no_signal: float | None = None
@@ -87,8 +87,9 @@ class Headroom(Spec):
 
     @property
     def shown(self) -> bool:
-        """Whether a gain that noise does not inflate is above zero."""
-        return any(gain.low > 0 for gain in (self.lookup, self.category_lookup, self.cross_fitted) if gain)
+        """Whether a gain that noise does not inflate is above zero, by its interval and its exact test."""
+        honest = (self.lookup, self.category_lookup, self.cross_fitted)
+        return any(gain.verdict == "win" for gain in honest if gain)
 
 
 @dataclass(frozen=True)
@@ -184,11 +185,12 @@ def headroom(
     ranked = preference(complete.scores, complete.costs)
     best, single = int(ranked[0]), complete.scores[:, ranked[0]]
     above = plain_oracle(complete.scores) - single
-    gain = estimate(above, resamples, seed, complete.groups)
+    gain = estimated_gain(above, resamples, seed, complete.groups)
     cross_fitted, n_cross_fitted = _cross_fitted(complete, best, resamples, seed)
     finer = len(np.unique(complete.categories)) > len(np.unique(complete.benchmarks))
-    spread = float(np.mean((complete.scores[:, ranked[min(1, len(ranked) - 1)]] - single) ** 2))
-    oracle_detectable = detectable(float(np.mean(above**2)), n_test) if n_test else None
+    second = complete.scores[:, ranked[min(1, len(ranked) - 1)]]
+    spread = spread_per_task(second - single, complete.groups)
+    oracle_detectable = detectable(spread_per_task(above, complete.groups), n_test) if n_test else None
     return Headroom(
         **facts,
         best_single=workers[best],
@@ -209,7 +211,7 @@ def headroom(
 
 
 def _nothing_to_route(
-    scores: np.ndarray, best: str, gain: Estimate, oracle_detectable: float | None, n_test: int
+    scores: np.ndarray, best: str, gain: Gain, oracle_detectable: float | None, n_test: int
 ) -> str | None:
     """By the plain oracle's ``gain`` over the worker ``best``: noise only adds to it, so no router gains more."""
     if (np.ptp(scores, axis=1) == 0).all():
@@ -229,26 +231,26 @@ def _nothing_to_route(
     return None
 
 
-def known_estimate(values: np.ndarray, groups: np.ndarray, resamples: int, seed: int) -> tuple[Estimate | None, int]:
-    """The mean of the ``values`` (n,) that are not NaN, None if there are none, and how many there are."""
-    known = ~np.isnan(values)
+def known_gain(differences: np.ndarray, groups: np.ndarray, resamples: int, seed: int) -> tuple[Gain | None, int]:
+    """The mean of the ``differences`` (n,) that are not NaN, None if there are none, and how many there are."""
+    known = ~np.isnan(differences)
     count = int(known.sum())
-    return (estimate(values[known], resamples, seed, groups[known]) if count else None), count
+    return (estimated_gain(differences[known], resamples, seed, groups[known]) if count else None), count
 
 
-def _cross_fitted(outcomes: Outcomes, best: int, resamples: int, seed: int) -> tuple[Estimate | None, int]:
+def _cross_fitted(outcomes: Outcomes, best: int, resamples: int, seed: int) -> tuple[Gain | None, int]:
     """The cross-fitted oracle's gain over the worker ``best``, and how many tasks it is about."""
     if outcomes.halves is None:
         return None, 0
     above = cross_fitted_oracle(outcomes.halves) - outcomes.halves[:, :, best].mean(axis=1)
-    return known_estimate(above, outcomes.groups, resamples, seed)
+    return known_gain(above, outcomes.groups, resamples, seed)
 
 
-def _lookup(outcomes: Outcomes, strata: np.ndarray, resamples: int, seed: int) -> Estimate | None:
+def _lookup(outcomes: Outcomes, strata: np.ndarray, resamples: int, seed: int) -> Gain | None:
     """What choosing per stratum gains over one choice for all, both learnt on other folds than they are scored on."""
     if len(np.unique(outcomes.folds)) < 2 or len(np.unique(strata)) < 2:
         return None
-    return estimate(outcomes.looked_up(strata) - outcomes.looked_up(), resamples, seed, outcomes.groups)
+    return estimated_gain(outcomes.looked_up(strata) - outcomes.looked_up(), resamples, seed, outcomes.groups)
 
 
 def _benchmarks(outcomes: Outcomes, workers: Sequence[str], best: int) -> tuple[BenchmarkHeadroom, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trinity_assets.routing.admission import Admission
 from trinity_assets.routing.headroom import Headroom
 from trinity_assets.routing.report import points
-from trinity_assets.routing.statistics import Estimate, tasks_needed
+from trinity_assets.routing.statistics import CONFIDENCE, Gain, tasks_needed
 from trinity_assets.texts import counted
 
 PAIRS_SHOWN = 3
@@ -128,8 +128,10 @@ def _power(found: Headroom) -> list[str]:
     ]
 
 
-def _gain(gain: Estimate) -> str:
-    return f"{points(gain.value)} points ({points(gain.low)} to {points(gain.high)})"
+def _gain(gain: Gain) -> str:
+    """With its p where that alone keeps it from being told from none."""
+    few = f", p {gain.p:.2f}" if gain.low > 0 and gain.p > 1 - CONFIDENCE else ""
+    return f"{points(gain.value)} points ({points(gain.low)} to {points(gain.high)}{few})"
 
 
 def _percent(share: float | None) -> str:

@@ -9,19 +9,19 @@ to the earlier worker of the pool, in training, in evaluation and when served.
 
 **Rule for costs.** A cost-aware objective rewards ``score - cost_weight * cost``, the cost being in USD per 1000
 answers: at a weight of 0.01, a point of accuracy is worth one dollar per thousand questions. The unknown cost of a
-known score counts as that worker's mean known cost, and a worker of which no cost is known is refused.
+known score counts as that worker's mean known cost (``charged``), and a worker of which no cost is known is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
-from trinity_assets.errors import TrainingError
+from trinity_assets.errors import TrainingError, listed
 from trinity_assets.routing.split import TRAIN
 from trinity_assets.routing.table import priced_costs, score_matrix
 from trinity_assets.workers.specs import Price
@@ -175,6 +175,7 @@ class TableObjective:
         folds: (n,) int, the cross-validation fold of each task.
         dropped: tasks left out because no worker's score is known.
         undecided: of the n tasks, those on which all known workers are rewarded equally.
+        workers: (L,) their names, for messages; None where they have none.
     """
 
     def __init__(
@@ -184,6 +185,7 @@ class TableObjective:
         folds: np.ndarray,
         costs: np.ndarray | None = None,
         cost_weight: float = 0.0,
+        workers: Sequence[str] | None = None,
     ) -> None:
         if features.ndim != 2 or scores.ndim != 2 or not len(features) == len(scores) == len(folds):
             raise TrainingError(
@@ -191,6 +193,8 @@ class TableObjective:
             )
         if costs is not None and costs.shape != scores.shape:
             raise TrainingError(f"costs {costs.shape} and scores {scores.shape} are not of one table")
+        if workers is not None and len(workers) != scores.shape[1]:
+            raise TrainingError(f"{len(workers)} names and scores {scores.shape} are not of one pool")
         known = np.logical_not(np.isnan(scores)).any(axis=1)
         if not known.any():
             raise TrainingError("no task in train has a known score; settle some answers or lower the split's test")
@@ -200,6 +204,7 @@ class TableObjective:
         self.folds = np.asarray(folds)[known]
         self.costs = np.full_like(self.scores, np.nan) if costs is None else np.asarray(costs[known], dtype=np.float64)
         self.cost_weight = cost_weight
+        self.workers = None if workers is None else tuple(workers)
         self.rewarded = self.scores
         if cost_weight:
             self.rewarded = self.scores - cost_weight * ANSWERS_PER_COST * self.charged()
@@ -219,6 +224,13 @@ class TableObjective:
         """The workers of which no score is known, by pool position."""
         return np.flatnonzero(np.isnan(self.scores).all(axis=0)).tolist()
 
+    def named(self, positions: Iterable[int]) -> str:
+        """The workers at ``positions`` as a message says them: by name, or by pool position where they have none."""
+        places = [int(position) for position in positions]
+        if self.workers is None:
+            return f"workers {places} (by pool position)"
+        return f"workers {listed([self.workers[place] for place in places], ', ')}"
+
     def __call__(self, heads: np.ndarray) -> np.ndarray:
         return self._routed(heads)
 
@@ -229,12 +241,20 @@ class TableObjective:
         return self._routed.reduced()
 
     def validation(self) -> tuple[TableObjective, TableObjective] | None:
-        """The lowest fold validates what is searched on the others; None where there are fewer than two folds."""
+        """The lowest fold without which no worker is lost validates what is searched on the others.
+
+        A worker is lost where all that is known of it is in that fold: nothing would keep its row from winning.
+
+        Returns:
+            None where there is no such fold, or none but one.
+        """
+        known = ~np.isnan(self.scores)
         present = np.unique(self.folds)
-        if len(present) < 2:
-            return None
-        held_out = self.folds == present[0]
-        return self._part(~held_out), self._part(held_out)
+        for fold in present if len(present) > 1 else ():
+            held_out = self.folds == fold
+            if (known[~held_out].any(axis=0) == known.any(axis=0)).all():
+                return self._part(~held_out), self._part(held_out)
+        return None
 
     def digest(self) -> str:
         rewarded = (self.costs, np.array([self.cost_weight])) if self.cost_weight else ()
@@ -248,7 +268,7 @@ class TableObjective:
         """
         if not cost_weight >= 0:
             raise TrainingError(f"a cost weight of {cost_weight} would reward spending; give zero or more")
-        return TableObjective(self.features, self.scores, self.folds, self.costs, cost_weight)
+        return TableObjective(self.features, self.scores, self.folds, self.costs, cost_weight, self.workers)
 
     def charged(self) -> np.ndarray:
         """(n, L) USD per answer by the rule for costs above: known wherever the score is, else NaN.
@@ -256,15 +276,14 @@ class TableObjective:
         Raises:
             TrainingError: nothing is known of what a worker costs.
         """
-        scored, priced = ~np.isnan(self.scores), ~np.isnan(self.costs)
-        unpriced = np.flatnonzero(scored.any(axis=0) & ~priced.any(axis=0)).tolist()
-        if unpriced:
+        costs = charged(self.scores, self.costs)
+        unpriced = np.flatnonzero((np.isnan(costs) & ~np.isnan(self.scores)).any(axis=0))
+        if unpriced.size:
             raise TrainingError(
-                f"workers {unpriced} (by pool position) have no known cost, which a cost weight needs; declare their "
-                "price in the catalog or leave out the cost weights"
+                f"{self.named(unpriced)} have no known cost, which a cost weight needs; declare their price in the "
+                "catalog or leave out the cost weights"
             )
-        means = np.where(priced, self.costs, 0.0).sum(axis=0) / np.maximum(priced.sum(axis=0), 1)
-        return np.where(scored, np.where(priced, self.costs, means), np.nan)
+        return costs
 
     def constant_rewards(self) -> np.ndarray:
         """(L,) the mean known reward of always asking each worker; NaN for a worker with none."""
@@ -274,7 +293,9 @@ class TableObjective:
 
     def _part(self, rows: np.ndarray) -> TableObjective:
         costs = self.charged() if self.cost_weight else self.costs
-        return TableObjective(self.features[rows], self.scores[rows], self.folds[rows], costs[rows], self.cost_weight)
+        return TableObjective(
+            self.features[rows], self.scores[rows], self.folds[rows], costs[rows], self.cost_weight, self.workers
+        )
 
 
 def training_objective(
@@ -299,7 +320,19 @@ def training_objective(
         score_matrix(table, workers)[train],
         table["fold"].to_numpy()[train],
         priced_costs(table, workers, prices or {})[train],
+        workers=workers,
     )
+
+
+def charged(scores: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """(n, L) what is charged for each answer by the rule for costs above, from ``scores`` and ``costs`` (n, L).
+
+    NaN where the score is unknown, and for a worker of which no cost is known.
+    """
+    known = ~np.isnan(costs)
+    counts = known.sum(axis=0)
+    means = np.where(counts > 0, np.where(known, costs, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
+    return np.where(np.isnan(scores), np.nan, np.where(known, costs, means))
 
 
 def row_space(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -105,11 +105,23 @@ class Estimate:
     high: float
 
 
-def estimate(values: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None) -> Estimate:
-    """The mean of ``values`` (n,) over tasks, with its bootstrap interval."""
-    (mean,), means = resampled_means(values[:, None], resamples, seed, groups)
+@dataclass(frozen=True)
+class Gain(Estimate):
+    """A mean difference of scores, with its 95% interval; ``p`` is that of the discordant tasks."""
+
+    p: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """By the interval and the exact test of the discordant tasks."""
+        return verdict(self.low, self.high, self.p)
+
+
+def estimated_gain(differences: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None) -> Gain:
+    """The mean of ``differences`` (n,) in [-1, 1] over tasks, with its bootstrap interval and its exact test."""
+    (mean,), means = resampled_means(differences[:, None], resamples, seed, groups)
     (low,), (high,) = percentile_interval(means)
-    return Estimate(float(mean), float(low), float(high))
+    return Gain(float(mean), float(low), float(high), discordant(differences, groups).p)
 
 
 def oracle_gap_closed(
@@ -154,14 +166,15 @@ class Discordant:
 def discordant(differences: np.ndarray, groups: np.ndarray | None = None) -> Discordant:
     """The discordant tasks of ``differences`` (n,), a policy's score minus the reference's.
 
-    The test takes tasks that do not depend on each other: near-duplicates count once, by their sum. Of 0/1 scores that
-    is McNemar's exact one (1947). Fractions differ in size, too, so that counting signs would test something else than
-    the mean: there it is the randomization test of the sum (Fisher, The Design of Experiments, 1935, section 21).
+    The test takes tasks that do not depend on each other: near-duplicates count once, by their sum. It is the
+    randomization test of the sum (Fisher, The Design of Experiments, 1935, section 21), by drawn signs. Where all are
+    of one size, as with 0/1 scores, that is McNemar's exact one (1947), which counts signs.
     """
-    sums = differences if groups is None else _grouped(differences[:, None], groups)[0][:, 0]
+    sums = _group_sums(differences, groups)
     wins, losses = int((sums > 0).sum()), int((sums < 0).sum())
-    whole = np.isin(sums, (-1.0, 0.0, 1.0)).all()
-    return Discordant(wins, losses, mcnemar_p(wins, losses) if whole else _sign_flip_p(sums))
+    sizes = np.abs(sums[sums != 0])
+    alike = not len(sizes) or np.ptp(sizes) <= 1e-9 * sizes.max()
+    return Discordant(wins, losses, mcnemar_p(wins, losses) if alike else _sign_flip_p(sums))
 
 
 def _sign_flip_p(differences: np.ndarray) -> float:
@@ -184,7 +197,7 @@ def least_difference(differences: np.ndarray, groups: np.ndarray | None = None) 
     tells two policies apart every resample says 0, however few tasks there are; this says how many there would have to
     be. Near-duplicates count once.
     """
-    sums = differences if groups is None else _grouped(differences[:, None], groups)[0][:, 0]
+    sums = _group_sums(differences, groups)
     sizes = np.ones(len(sums)) if groups is None else np.unique(groups, return_counts=True)[1]
     means = sums / sizes
     won, lost = means[means > 0], means[means < 0]
@@ -230,20 +243,31 @@ def verdict(low: float, high: float, p: float = 0.0) -> Verdict:
     return "loss" if high < 0 else "tie"
 
 
-def detectable_difference(differences: np.ndarray) -> float:
-    """The smallest mean difference that this many tasks would show with 80% power.
+def detectable_difference(differences: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """The smallest mean difference that this many tasks, in these near-duplicate groups, would show with 80% power.
 
     NaN if no task tells the two apart; :func:`detectable` has the formula.
     """
-    spread = float(np.mean(differences**2))
+    spread = spread_per_task(differences, groups)
     return detectable(spread, len(differences)) if spread else float("nan")
+
+
+def spread_per_task(differences: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """What one task adds to the variance of the sum of ``differences`` (n,), if their mean is zero.
+
+    The mean square of the differences. Near-duplicates vary together, so it is their sums that are squared: m copies of
+    a task add m^2 times its square, and m times as many tasks show no more.
+    """
+    sums = _group_sums(differences, groups)
+    return float((sums**2).sum() / len(differences))
 
 
 def detectable(spread: float, tasks: int) -> float:
     """The smallest mean difference that ``tasks`` tasks would show with 80% power.
 
     From ``n = (z_interval + z_power)^2 var / difference^2``, which for 0/1 scores is the size of McNemar's test with
-    ``var`` the share of discordant tasks. ``spread`` is that: the mean square of the differences.
+    ``var`` the share of discordant tasks. ``spread`` is that: :func:`spread_per_task`, of tasks in groups of alike
+    sizes.
     """
     return _Z * (spread / tasks) ** 0.5
 
@@ -251,6 +275,11 @@ def detectable(spread: float, tasks: int) -> float:
 def tasks_needed(spread: float, difference: float) -> int:
     """How many tasks show a mean ``difference`` with 80% power; see :func:`detectable`."""
     return int(np.ceil(_Z**2 * spread / difference**2))
+
+
+def _group_sums(differences: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """The sums (g,) of ``differences`` (n,) within each group, themselves where each is its own."""
+    return differences if groups is None else _grouped(differences[:, None], groups)[0][:, 0]
 
 
 def _grouped(values: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

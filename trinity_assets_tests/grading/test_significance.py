@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import comb
+
 import numpy as np
 import pytest
 
@@ -29,7 +32,15 @@ def test_mcnemar_is_the_sign_test_of_scipy() -> None:
     for gained in range(0, 25, 3):
         for lost in range(1, 25, 2):
             assert mcnemar_p(gained, lost) == pytest.approx(binomtest(gained, gained + lost).pvalue, rel=1e-12)
-    assert mcnemar_p(1500, 1300) == pytest.approx(binomtest(1500, 2800).pvalue, rel=1e-9)
+    for gained, lost in ((1500, 1300), (2550, 2450), (2500, 2500), (9800, 10200), (30, 4970)):
+        assert mcnemar_p(gained, lost) == pytest.approx(binomtest(gained, gained + lost).pvalue, rel=1e-12, abs=0)
+
+
+def test_mcnemar_is_exact_of_thousands_of_pairs() -> None:
+    for gained, lost in ((0, 1), (7, 7), (120, 90), (700, 650), (1100, 1000)):
+        n = gained + lost
+        ways = sum(comb(n, k) for k in range(min(gained, lost) + 1))
+        assert mcnemar_p(gained, lost) == min(1.0, float(Fraction(2 * ways, 2**n)))
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,16 @@ def test_a_guesser_seems_to_add_to_the_plain_oracle_only():
     assert len(admission_lines(twice, "cyd")) == len(admission_lines(once, "cyd")) + 1
 
 
+def test_a_handful_of_tasks_that_it_alone_solves_tells_nothing():
+    for solved, answer in ((5, "unclear"), (6, "yes")):
+        scores = np.zeros((100, 2))
+        scores[:, 0] = 1
+        scores[::7][:solved] = [0, 1]
+        found = admission(scores, np.where(scores[:, 1] == 1, "rare", "usual"), 1, resamples=400)
+        assert found.lookup.low > 0 and found.lookup.p == pytest.approx(2 * 0.5**solved)
+        assert found.answer == answer
+
+
 def test_the_best_worker_is_missed_by_everyone_who_lacks_it():
     found = admitted(drawn((0.4, 0.4), (0.5, 0.5), (0.9, 0.8)), 2)
     assert found.single.low < 0.35 < found.single.high

@@ -50,6 +50,9 @@ def test_a_worker_of_unknown_cost_is_refused_only_where_costs_count():
     plain = TableObjective(objective.features, objective.scores, objective.folds, unpriced)
     with pytest.raises(TrainingError, match=r"workers \[1\].* no known cost.* declare their price"):
         plain.at(0.1)
+    named = TableObjective(objective.features, objective.scores, objective.folds, unpriced, workers=WORKERS)
+    with pytest.raises(TrainingError, match=r"^workers bob have no known cost"):
+        named.at(0.1)
     with pytest.raises(TrainingError, match="would reward spending"):
         objective.at(-0.1)
     with pytest.raises(TrainingError, match="no known cost"):

@@ -144,10 +144,30 @@ class TestGate:
         result = judged(tasks, self.fit(tasks, np.zeros(100, dtype=int)), saving=0.5, tolerance=tolerance)
         assert result.passed == passed
 
-    def test_an_unknown_price_saves_nothing(self):
-        tasks = tasks_of(np.ones((90, 3)), costs=np.full((90, 3), np.nan))
-        result = judged(tasks, self.fit(tasks, np.zeros(90, dtype=int)), saving=0.1)
+    @pytest.mark.parametrize("unpriced", [0, 2])
+    def test_an_unknown_price_saves_nothing(self, unpriced):
+        costs = np.tile([0.001, 0.002, 0.003], (90, 1))
+        costs[:, unpriced] = np.nan
+        tasks = tasks_of(np.ones((90, 3)), costs=costs)
+        result = judged(tasks, self.fit(tasks, np.zeros(90, dtype=int)), saving=0.1, tolerance=0.05)
         assert (result.passed, result.saving) == (False, None)
+        assert "what it saves is unknown or nothing" in result.reason
+
+    def test_the_price_of_a_worker_that_nobody_asked_does_not_matter(self):
+        costs = np.tile([0.001, np.nan, 0.003], (90, 1))
+        tasks = tasks_of(np.ones((90, 3)), costs=costs)
+        result = judged(tasks, self.fit(tasks, np.zeros(90, dtype=int)), saving=0.6, tolerance=0.05)
+        assert result.passed and result.saving == pytest.approx(2 / 3)
+
+    def test_a_cost_that_is_unknown_counts_as_that_workers_mean(self):
+        costs = np.tile([0.001, 0.002, 0.003], (90, 1))
+        costs[::2, 0] = np.nan
+        costs[0, 2], costs[1, 2] = np.nan, 0.006
+        tasks = tasks_of(np.ones((90, 3)), costs=costs)
+        result = judged(tasks, self.fit(tasks, np.zeros(90, dtype=int)), saving=0.6, tolerance=0.05)
+        single = 0.003 * 88 + 0.006 + (0.003 * 88 + 0.006) / 89
+        assert result.saving == pytest.approx(1 - 90 * 0.001 / single)
+        assert result.passed
 
 
 class TestInAnEvaluation:

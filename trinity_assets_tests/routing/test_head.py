@@ -4,10 +4,12 @@ from safetensors.numpy import save
 
 from trinity_assets.backbones.specs import FeatureSpec, WeightsIdentity
 from trinity_assets.errors import ArtifactError
+from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.head import BestSingle, HeadRow, HeadSpec, best_single_on_train, read_heads, write_heads
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.store.artifacts import ArtifactStore
-from trinity_assets_tests.routing.planted import table_of
+from trinity_assets.workers.specs import Price
+from trinity_assets_tests.routing.planted import WORKERS, features, table_of
 
 FEATURES = FeatureSpec(
     weights=WeightsIdentity(source="tiny", sha256="0" * 64),
@@ -69,9 +71,13 @@ def test_what_is_no_head_is_refused(store):
 
 
 def test_the_best_single_worker_is_chosen_on_train_and_ties_go_to_the_cheaper():
-    table = table_of(np.tile([0.25, 0.75, 0.75], (50, 1)), ["ada", "bob", "cyd"])
-    assert best_single_on_train(table, ["ada", "bob", "cyd"]) == BestSingle(worker="bob", reward=0.75)
+    table = table_of(np.tile([0.25, 0.75, 0.75], (50, 1)), WORKERS)
+    assert best_single_on_train(table, WORKERS) == BestSingle(worker="bob", reward=0.75)
     table.loc[table["split"] == "train", "cost__cyd"] = 0.0
-    assert best_single_on_train(table, ["ada", "bob", "cyd"]).worker == "cyd"
+    assert best_single_on_train(table, WORKERS).worker == "cyd"
+    prices = {"bob": Price(input_per_mtok=0.0, output_per_mtok=0.0), "cyd": Price(input_per_mtok=1, output_per_mtok=1)}
+    assert best_single_on_train(table, WORKERS, prices).worker == "bob"
+    assert best_single_on_train(table, WORKERS, {"bob": None}).worker == "cyd"
+    assert evaluate(table, features(50, 4), {}, WORKERS, prices=prices, resamples=50).reference_worker == "bob"
     table.loc[table["split"] == "test", "score__ada"] = 1.0
-    assert best_single_on_train(table, ["ada", "bob", "cyd"]).worker == "cyd"
+    assert best_single_on_train(table, WORKERS).worker == "cyd"

@@ -102,6 +102,33 @@ class TestHeadroom:
         assert found.cross_fitted.value < truth < found.oracle.value
         assert headroom_verdict(found)[0] == "something to route"
 
+    def test_a_handful_of_tasks_that_tell_choices_apart_shows_nothing(self):
+        """Five capitals of which bob alone knows any: no resample points the other way, and a coin does one in 16."""
+        sums = table_of(np.tile([1.0, 0, 0], (60, 1)), WORKERS, benchmark="sums")
+        capitals = table_of(np.tile([0.0, 1, 0], (5, 1)), WORKERS, benchmark="capitals")
+        table = pd.concat([sums, capitals], ignore_index=True).assign(split="train")
+        table["fold"] = np.arange(65) % 5
+        found = headroom(table, WORKERS, resamples=500)
+        assert found.lookup is not None and found.oracle is not None
+        assert found.lookup.value == found.oracle.value == pytest.approx(5 / 65)
+        assert found.lookup.low > 0 and found.lookup.p == pytest.approx(2 * 0.5**5)
+        assert not found.shown
+        assert any(
+            "per benchmark gains +7.7 points (+" in line and ", p 0.06)" in line for line in headroom_lines(found)
+        )
+        table = pd.concat([sums, table_of(np.tile([0.0, 1, 0], (6, 1)), WORKERS, benchmark="capitals")])
+        assert headroom(table.assign(split="train", fold=np.arange(66) % 5), WORKERS, resamples=500).shown
+
+    def test_near_duplicates_show_no_more_than_one_of_them(self):
+        table = two_benchmarks(np.random.default_rng(0), 100)
+        copies = pd.concat([table.assign(task_id=table["task_id"] + letter) for letter in "abc"], ignore_index=True)
+        alone, copied = (headroom(one, WORKERS, resamples=100) for one in (table, copies))
+        assert copied.n_test == 3 * alone.n_test
+        assert copied.detectable == pytest.approx(alone.detectable)
+        assert copied.oracle_detectable == pytest.approx(alone.oracle_detectable)
+        assert alone.spread is not None and copied.spread == pytest.approx(3 * alone.spread)
+        assert copied.shown and copied.lookup == alone.lookup
+
     def test_it_survives_json(self):
         found = headroom(two_benchmarks(np.random.default_rng(0), 50), WORKERS, resamples=100)
         assert Headroom.model_validate_json(found.model_dump_json()) == found

@@ -80,7 +80,10 @@ def test_only_train_tasks_enter():
     objective = training_objective(table, features(200, 6), WORKERS)
     train = (table["split"] == "train").to_numpy()
     np.testing.assert_array_equal(objective.scores, scores[train])
+    assert objective.workers == objective.at(0.1).workers == tuple(WORKERS)
     with pytest.raises(TrainingError, match="all 200 tasks fell into test"):
         training_objective(table.assign(split="test"), features(200, 6), WORKERS)
     with pytest.raises(TrainingError, match="no task in train has a known score"):
         TableObjective(features(2, 3), np.full((2, 3), np.nan), np.zeros(2))
+    with pytest.raises(TrainingError, match=r"2 names and scores \(2, 3\) are not of one pool"):
+        TableObjective(features(2, 3), np.ones((2, 3)), np.zeros(2), workers=["ada", "bob"])

@@ -6,7 +6,7 @@ from trinity_assets.routing.objective import RoutedScore, TableObjective, route
 from trinity_assets.routing.specs import SepCMAESSettings
 from trinity_assets.routing.trainers import sep_cma_es
 from trinity_assets.routing.trainers.head import Start
-from trinity_assets_tests.routing.planted import features, planted_scores
+from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores
 
 
 class KilledError(Exception):
@@ -222,6 +222,27 @@ class TestValidation:
         first, second = ([row["mean"] for row in history] for history in histories)
         assert first == second
 
+    def test_the_only_scores_of_a_worker_are_searched_on(self, objective):
+        scores = objective.scores.copy()
+        scores[objective.folds > 0, 2] = np.nan
+        scores[objective.folds == 1, 0] = np.nan
+        lone = TableObjective(objective.features, scores, objective.folds, workers=WORKERS)
+        parts = lone.validation()
+        assert parts is not None
+        searched, held_out = parts
+        assert set(held_out.folds) == {1} and set(searched.folds) == {0, 2, 3, 4}
+        assert searched.unscored == [] and searched.workers == held_out.workers == tuple(WORKERS)
+        head = sep_cma_es.train(lone, SepCMAESSettings(generations=10, patience=10))
+        assert float(held_out(head.weights[None])[0]) == head.record.chosen["validation"]
+
+    def test_where_no_fold_can_be_spared_all_are_searched(self, objective):
+        folds = objective.folds % 2
+        known = np.stack([folds == 0, folds == 1, folds >= 0], axis=1)
+        scattered = TableObjective(objective.features, np.where(known, objective.scores, np.nan), folds)
+        assert scattered.validation() is None
+        patient = sep_cma_es.train(scattered, SepCMAESSettings(generations=5, patience=1))
+        assert len(patient.record.history) == 5 and "validation" not in patient.record.chosen
+
     def test_one_fold_is_searched_whole(self):
         drawn = features(40, 5)
         objective = TableObjective(drawn, planted_scores(drawn, 2)[0], np.zeros(40))
@@ -263,6 +284,9 @@ def test_a_worker_of_which_nothing_is_known_is_refused():
     objective = TableObjective(features(4, 3), scores, np.zeros(4))
     with pytest.raises(TrainingError, match=r"workers \[2\].* have no known score"):
         sep_cma_es.train(objective, SepCMAESSettings())
+    named = TableObjective(features(4, 3), scores, np.zeros(4), workers=WORKERS)
+    with pytest.raises(TrainingError, match=r"^workers cyd have no known score to learn from; settle their answers"):
+        sep_cma_es.train(named, SepCMAESSettings())
 
 
 def test_it_needs_no_table():

@@ -111,8 +111,8 @@ def require_scores(objective: Objective) -> None:
     """
     if isinstance(objective, TableObjective) and objective.unscored:
         raise TrainingError(
-            f"workers {objective.unscored} (by pool position) have no known score to learn from; settle their answers "
-            "or leave them out of the pool"
+            f"{objective.named(objective.unscored)} have no known score to learn from; settle their answers or leave "
+            "them out of the pool"
         )
 
 

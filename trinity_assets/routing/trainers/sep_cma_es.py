@@ -36,7 +36,8 @@ def train(objective: Objective, settings: SepCMAESSettings, start: Start = FROM_
     """Search from the zero head or ``start.initial``, in the objective's reduced space where it has one.
 
     Where every head has the same reward there is nothing to learn, and the head that was started from is returned. An
-    objective of less than two folds cannot be validated on, and is searched as if there were no patience.
+    objective of less than two folds, or of which no fold can be spared, cannot be validated on, and is searched as if
+    there were no patience.
 
     Raises:
         TrainingError: nothing is known of a worker, or the initial head has another shape than the objective's.
