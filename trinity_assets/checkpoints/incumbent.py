@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from trinity_assets.checkpoints.directory import load_checkpoint
 from trinity_assets.errors import ArtifactError, CheckpointError
 from trinity_assets.routing.head import HeadRow
-from trinity_assets.routing.inputs import RouterData
+from trinity_assets.routing.inputs import RouterData, learnt_from_held_out
 from trinity_assets.routing.pool_changes import PoolHead, route_offered
-from trinity_assets.routing.split import TEST, TRAIN
-from trinity_assets.routing.table import ROUTER_TABLE
 from trinity_assets.store.artifacts import ArtifactStore
-from trinity_assets.store.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -57,13 +53,6 @@ def incumbent(store: ArtifactStore, path: Path, data: RouterData) -> Incumbent:
 
 def _learnt_from_held_out(store: ArtifactStore, table_sha256: str, data: RouterData) -> int:
     try:
-        before = read_table(store, ROUTER_TABLE, table_sha256).frame
+        return learnt_from_held_out(store, table_sha256, data)
     except ArtifactError as error:
         raise CheckpointError("the table that it learnt from is gone, so what it has seen is unknown") from error
-    held_out = data.table[data.table["split"] == TEST]
-    learnt = before[before["split"] == TRAIN]
-    seen = np.zeros(len(held_out), dtype=bool)
-    for column in ("task_id", "group"):  # a near-duplicate has been seen, too
-        known = pd.MultiIndex.from_frame(learnt[["benchmark", column]])
-        seen |= pd.MultiIndex.from_frame(held_out[["benchmark", column]]).isin(known)
-    return int(seen.sum())
