@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trinity_assets.admission_command import admission_command
 from trinity_assets.build_progress import announce, interruptible, outcome_lines, prepare, print_states
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
@@ -39,6 +40,7 @@ app.add_typer(ledger_app, name="ledger")
 app.command("plan")(plan_command)
 app.command("live-check")(live_check_command)
 app.command("train")(train_command)
+app.command("admission")(admission_command)
 app.command()(rebaseline)
 
 REASONS_SHOWN = 5
