@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -24,18 +25,21 @@ BY_HAND = "by_hand"
 """The benchmark under which the ledger keeps questions that were asked by hand."""
 
 
-def choose_worker(catalog: Catalog, path: Path, question: str) -> tuple[Checkpoint, Decision]:
-    """Load the checkpoint at ``path`` and decide, with the feature extracted as in training.
+def choose_worker(
+    catalog: Catalog, path: Path, question: str, offered: Collection[str] | None = None
+) -> tuple[Checkpoint, Decision]:
+    """Load the checkpoint at ``path`` and decide among ``offered``, with the feature extracted as in training.
 
     Raises:
-        CheckpointError: the checkpoint is damaged, or no backbone of the catalog gives the features it was made for.
+        CheckpointError: the checkpoint is damaged, no backbone of the catalog gives the features it was made for, or it
+            cannot choose among the workers that are offered.
     """
     checkpoint = load_checkpoint(path)
 
     def extract(questions: list[str]) -> np.ndarray:
         return load_backbone(*_matching_backbone(catalog, checkpoint)).extract(questions)
 
-    return checkpoint, Coordinator(checkpoint, extract).route(question)
+    return checkpoint, Coordinator(checkpoint, extract).route(question, offered)
 
 
 def ask_worker(catalog: Catalog, checkpoint: Checkpoint, name: str, question: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trinity_assets.admission_command import admission_command
 from trinity_assets.build_progress import announce, interruptible, outcome_lines, prepare, print_states
 from trinity_assets.catalog.catalog import Catalog, catalog_directory
 from trinity_assets.catalog.loading import load_catalog
@@ -39,6 +40,7 @@ app.add_typer(ledger_app, name="ledger")
 app.command("plan")(plan_command)
 app.command("live-check")(live_check_command)
 app.command("train")(train_command)
+app.command("admission")(admission_command)
 app.command()(rebaseline)
 
 REASONS_SHOWN = 5
@@ -241,6 +243,9 @@ def grade(
 def route(
     question: Annotated[str, typer.Argument(help="What a user would ask, as it is.")],
     checkpoint: Annotated[Path, typer.Option("--checkpoint", help="A checkpoint's directory.")],
+    offer: Annotated[
+        str | None, typer.Option("--offer", help="Choose among these workers of the pool only, A,B; default: all.")
+    ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Also ask the chosen worker and print its answer.")] = False,
 ) -> None:
     """Print which worker a checkpoint's head chooses for a question, the scores and the margin."""
@@ -248,7 +253,8 @@ def route(
 
     logging.getLogger("trinity_assets").setLevel(logging.WARNING)
     catalog = load_catalog(catalog_directory())
-    loaded, decision = choose_worker(catalog, checkpoint, question)
+    offered = None if offer is None else [name.strip() for name in offer.split(",")]
+    loaded, decision = choose_worker(catalog, checkpoint, question, offered)
     print(f"worker: {decision.worker}   (policy {decision.policy} of {loaded.manifest.router})")
     for name, score in decision.scores.items():
         print(f"  {name:{max(map(len, decision.scores))}}  {score:+.4f}")

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     from trinity_assets.backbones.specs import BackboneSpec
     from trinity_assets.routing.fitted_files import Origin
+    from trinity_assets.routing.fitted_heads import FittedHeads
     from trinity_assets.routing.fitting import FittedRouter
     from trinity_assets.routing.outcome_tables import OutcomeTable
+    from trinity_assets.workers.specs import Price
 
 SEARCH = "sep_cma_es"
 DEFAULT_TRAINERS = ("ridge", SEARCH)
@@ -54,12 +56,23 @@ def train_command(
     patience: Annotated[
         int | None, typer.Option("--patience", help=f"Generations without a better one that end {SEARCH}.")
     ] = None,
+    sigma0: Annotated[
+        float | None, typer.Option("--sigma0", help=f"The first step of {SEARCH}, relative to the head of --start.")
+    ] = None,
     cost_weight: Annotated[
         list[float] | None,
         typer.Option("--cost-weight", help="The score that 1 USD per 1000 answers is worth; may be given again."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the split, and of trainers that draw.")] = 0,
     test: Annotated[float, typer.Option("--test", help="The share of the tasks that is held out.")] = 0.4,
+    prices: Annotated[
+        Path | None,
+        typer.Option("--prices", help="YAML or JSON, WORKER: {input_per_mtok, output_per_mtok}; needs token columns."),
+    ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option("--start", help=f"What --out wrote before: {SEARCH} starts from its head, worker by name."),
+    ] = None,
     gate_saving: Annotated[
         float | None,
         typer.Option("--gate-saving", help="Publish also a head that is not worse and saves this share of the cost."),
@@ -70,14 +83,18 @@ def train_command(
     catalog: CatalogOption = None,
 ) -> None:
     """Train routers on a table of outcomes, judge them on held-out tasks, and say what would be published."""
+    from trinity_assets.home import trainings_directory, trinity_home
     from trinity_assets.routing.fitted_files import require_new, write_fitted
+    from trinity_assets.routing.fitted_heads import read_fitted_heads
     from trinity_assets.routing.fitting import fit_router
     from trinity_assets.routing.outcome_tables import read_outcomes
+    from trinity_assets.routing.trainers.head import Start
 
-    searching = {"generations": generations, "population": population, "patience": patience}
+    searching = {"generations": generations, "population": population, "patience": patience, "sigma0": sigma0}
     training = _training(
         trainer or DEFAULT_TRAINERS,
         {name: value for name, value in searching.items() if value is not None},
+        start=start,
         export=export,
         cost_weights=tuple(cost_weight or ()),
         seed=seed,
@@ -87,10 +104,23 @@ def train_command(
     source = _source(features, backbone, catalog)
     if out:
         require_new(out)
+    before = read_fitted_heads(start) if start else None
     outcomes = read_outcomes(table, [name.strip() for name in score_columns.split(",")] if score_columns else ())
+    priced = _prices(prices, outcomes) if prices else None
     matrix, origin = _features(table, outcomes, source)
-    fitted = fit_router(outcomes.table, matrix, training)
+    if before:
+        _require_features(before, origin)
+    fitted = fit_router(
+        outcomes.table,
+        matrix,
+        training,
+        prices=priced,
+        start=Start(directory=trainings_directory(trinity_home())),
+        earlier=before.to_start_from(training) if before else None,
+    )
     _print_fitted(fitted, matrix.shape[1])
+    if before:
+        print(f"started from:    {start}; with another --seed or --test it has learnt from what is held out here")
     if out:
         write_fitted(fitted, origin, out)
         print(f"written to:      {out}")
@@ -98,8 +128,9 @@ def train_command(
 
 def _training(
     trainers: Sequence[str],
-    searching: dict[str, int],
+    searching: dict[str, float],
     *,
+    start: Path | None,
     export: str | None,
     cost_weights: tuple[float, ...],
     seed: int,
@@ -111,8 +142,8 @@ def _training(
     Raises:
         SelectionError: they contradict each other, or a value is none that is allowed.
     """
-    if searching and SEARCH not in trainers:
-        options = ", ".join(f"--{name}" for name in searching)
+    if (searching or start) and SEARCH not in trainers:
+        options = ", ".join(f"--{name}" for name in (*searching, *(["start"] if start else [])))
         raise SelectionError(f"{options} is of {SEARCH}, which is not among the trainers {', '.join(trainers)}")
     settings: dict[str, dict[str, Any]] = {name: {} for name in trainers}
     for name in settings.keys() & TRAINERS.keys():
@@ -178,13 +209,44 @@ def _features(table: Path, outcomes: OutcomeTable, source: Path | BackboneSpec) 
     return matrix, Origin(table_sha256=file_sha256(table), feature_spec=loaded.spec)
 
 
+def _prices(path: Path, outcomes: OutcomeTable) -> dict[str, Price]:
+    """The prices in a file.
+
+    Raises:
+        TrainingError: it cannot be read, or prices what the table does not have.
+    """
+    from trinity_assets.catalog.reading import read_document
+    from trinity_assets.routing.declared_prices import declared_prices
+
+    document = read_document(path)
+    if document.faults:
+        raise TrainingError("; ".join(map(str, document.faults)))
+    return declared_prices(document.data, str(path), outcomes.table)
+
+
+def _require_features(before: FittedHeads, origin: Origin) -> None:
+    """See that a backbone reads the questions as it did for the heads to start from, where one did.
+
+    Raises:
+        TrainingError: which fields differ.
+    """
+    read, reads = before.spec.origin.feature_spec, origin.feature_spec
+    if read and reads and (differences := read.differences(reads)):
+        raise TrainingError(f"the head to start from was trained on other features: {'; '.join(differences)}")
+
+
 def _print_fitted(fitted: FittedRouter, width: int) -> None:
     from trinity_assets.routing.headroom_report import headroom_lines
+    from trinity_assets.routing.pool_admission import admissions_lines
     from trinity_assets.routing.report import text_report
 
     workers = ", ".join(map(printable, fitted.workers))
     print(f"{counted(len(fitted.table), 'task')}, features of width {width}, workers {workers}\n")
     for line in headroom_lines(fitted.headroom):
+        print(line.replace("**", ""))
+    if fitted.admissions:
+        print("\nIs each worker worth having beside the others?")
+    for line in admissions_lines(fitted.admissions):
         print(line.replace("**", ""))
     print(f"\n{text_report(fitted.evaluation)}")
     print(f"gate:            {'passed' if fitted.gate.passed else 'not passed'}: {fitted.gate.reason}")

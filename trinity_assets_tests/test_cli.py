@@ -263,6 +263,26 @@ def test_route_prints_the_decision_and_asks_when_it_is_told_to(site: Site, check
     assert site.new_requests() == {}
 
 
+def test_route_chooses_among_the_workers_that_are_offered(site: Site, checkpoint: Path, run: Run) -> None:
+    question = TASKS["sums"][0].question
+    status, printed, _ = run("route", question, "--checkpoint", str(checkpoint), "--offer", "long, terse")
+    assert status == 0
+    first, *scores, _ = printed.splitlines()
+    values = {line.split()[0]: float(line.split()[1]) for line in scores}
+    assert list(values) == ["terse", "long"]
+    assert first.startswith(f"worker: {max(values, key=lambda name: values[name])} ")
+    status, _, complaint = run("route", question, "--checkpoint", str(checkpoint), "--offer", "long,other")
+    assert (status, complaint) == (
+        1,
+        "error: 'other' is not in the pool of small; offer some of direct, terse, long\n",
+    )
+    constant = load_checkpoint(site.checkpoint_path()).manifest.policy.worker
+    others = ",".join(name for name in WORKERS if name != constant)
+    status, _, complaint = run("route", question, "--checkpoint", str(site.checkpoint_path()), "--offer", others)
+    assert status == 1
+    assert complaint.startswith(f"error: the policy of small is to ask {constant} whatever the question, which is not")
+
+
 def test_a_damaged_checkpoint_is_refused(checkpoint: Path, run: Run) -> None:
     head = checkpoint / "head.safetensors"
     head.write_bytes(head.read_bytes()[:-1] + b"?")

@@ -8,7 +8,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,8 +25,11 @@ from trinity_assets.routing.fitted_files import FittedHeadsSpec
 from trinity_assets.routing.head import METADATA_KEY
 from trinity_assets.routing.objective import training_objective
 from trinity_assets.routing.results import Evaluation
-from trinity_assets.routing.specs import RouterTraining
+from trinity_assets.routing.specs import RouterTraining, SepCMAESSettings
+from trinity_assets.routing.trainers import sep_cma_es
 from trinity_assets.routing.trainers.all_heads import train_heads
+from trinity_assets.routing.trainers.head import Start
+from trinity_assets.workers.specs import Price
 from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores, table_of
 
 N, HIDDEN = 240, 8
@@ -36,6 +41,7 @@ Train = Callable[..., tuple[int, str, str]]
 def train(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Train:
     """``trinity-assets train`` with these arguments in ``tmp_path``: its exit status, its output, its complaint."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRINITY_HOME", str(tmp_path / "home"))
 
     def start(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["trinity-assets", "train", *arguments])
@@ -118,6 +124,108 @@ def test_a_head_at_a_cost_weight_can_be_exported(planted: pd.DataFrame, train: T
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
+def test_prices_say_what_workers_cost(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
+    """A price takes the place of what the table says a worker cost, for cost weights and in the evaluation."""
+    (tmp_path / "prices.json").write_text('{"cyd": {"input_per_mtok": 100, "output_per_mtok": 1000}}')
+    options = ("--trainer", "ridge", "--cost-weight", "0.02", "--prices", "prices.json", "--out", "fitted")
+    assert train(*GIVEN, *options)[0] == 0
+    prices = {"cyd": Price(input_per_mtok=100, output_per_mtok=1000)}
+    objective = training_objective(planted, features(N, HIDDEN), WORKERS, prices)
+    declared = {"trainers": {"ridge": {}}, "export": "ridge", "cost_weights": [0.02]}
+    wanted = train_heads(objective, RouterTraining.model_validate(declared))
+    found = load_file(tmp_path / "fitted" / "heads.safetensors")
+    assert {name: weights.tobytes() for name, weights in found.items()} == {
+        name: head.weights.tobytes() for name, head in wanted.items()
+    }
+    judged = Evaluation.model_validate_json((tmp_path / "fitted" / "evaluation.json").read_text())
+    shares = judged.policy("random").shares
+    by_table = 0.001 * shares["ada"] + 0.002 * shares["bob"]
+    assert judged.policy("random").cost_usd == pytest.approx(by_table + shares["cyd"] * (10 * 1e-4 + 2 * 1e-3))
+
+
+def test_prices_that_fit_no_table_are_refused_together(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
+    table = pd.read_csv(tmp_path / "outcomes.csv")
+    table.drop(columns="output_tokens__bob").to_csv(tmp_path / "outcomes.csv", index=False)
+    (tmp_path / "prices.yaml").write_text(
+        "ada: {input_per_mtok: cheap}\nbob: {input_per_mtok: 1, output_per_mtok: 2}\ndee: {}\n"
+    )
+    status, _, complained = train(*GIVEN, "--prices", "prices.yaml")
+    assert (status, complained) == (
+        1,
+        "error: prices.yaml: ada.input_per_mtok: not a number; ada.output_per_mtok: missing; bob: a price is per token "
+        "and the table has no number in output_tokens__bob; 'dee' is no worker of the table; those are ada, bob, cyd\n",
+    )
+    (tmp_path / "prices.yaml").write_text("ada: {}\nada: {}\n")
+    assert "prices.yaml:2: ada: declared twice" in train(*GIVEN, "--prices", "prices.yaml")[2]
+    (tmp_path / "prices.yaml").write_text("- ada\n")
+    assert "prices.yaml holds no prices; give a mapping" in train(*GIVEN, "--prices", "prices.yaml")[2]
+
+
+SEARCH = ("--trainer", "sep_cma_es", "--generations", "6", "--population", "8")
+
+
+def test_a_killed_search_goes_on_where_it_stopped(
+    planted: pd.DataFrame, train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SepCMAESSettings(generations=6, population=8)
+    undisturbed = sep_cma_es.train(training_objective(planted, features(N, HIDDEN), WORKERS), settings)
+    rewards, asked = sep_cma_es._rewards, 0
+
+    def asking(*given: Any) -> np.ndarray:
+        nonlocal asked
+        asked += 1
+        if asked == 4:
+            raise KeyboardInterrupt
+        return rewards(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trinity_assets.routing.trainers.head.Start", partial(Start, save_every_s=0.0))
+        patch.setattr(sep_cma_es, "_rewards", asking)
+        assert train(*GIVEN, *SEARCH, "--out", "fitted")[0] != 0
+        assert not (tmp_path / "fitted").exists()
+        assert len(list((tmp_path / "home" / "trainings").iterdir())) == 1
+        _, _, said = train(*GIVEN, *SEARCH, "--out", "fitted")
+    assert "sep_cma_es: going on after generation 3 of an interrupted training" in said
+    found = load_file(tmp_path / "fitted" / "heads.safetensors")["sep_cma_es"]
+    assert found.tobytes() == undisturbed.weights.tobytes()
+    assert read_spec(tmp_path / "fitted" / "heads.safetensors").trainers == {"sep_cma_es": undisturbed.record}
+    assert list((tmp_path / "home" / "trainings").iterdir()) == []
+
+
+def test_a_search_starts_from_heads_fitted_before_worker_by_name(
+    planted: pd.DataFrame, train: Train, tmp_path: Path
+) -> None:
+    """Bob and ada were there, in the other order, and cyd joins."""
+    assert train(*GIVEN, "--score-columns", "score__bob,score__ada", *SEARCH, "--out", "before")[0] == 0
+    step = ("--sigma0", "0.000000001")
+    status, printed, _ = train(*GIVEN, *SEARCH, *step, "--start", "before", "--out", "after")
+    assert status == 0
+    assert "\nstarted from:    before; " in printed
+    earlier, found = (load_file(tmp_path / name / "heads.safetensors")["sep_cma_es"] for name in ("before", "after"))
+    size = np.linalg.norm(found[:2]) / np.linalg.norm(earlier)
+    np.testing.assert_allclose(found[:2], size * earlier[::-1], rtol=1e-4, atol=1e-6)
+    (record,) = read_spec(tmp_path / "after" / "heads.safetensors").trainers.values()
+    assert record.chosen["started_from"] == file_sha256(tmp_path / "before" / "heads.safetensors")
+    np.save(tmp_path / "features.npy", features(N, HIDDEN + 1))
+    assert "is for features of width 8, and these have 9" in train(*GIVEN, *SEARCH, "--start", "before")[2]
+    np.save(tmp_path / "features.npy", features(N, HIDDEN))
+    table = pd.read_csv(tmp_path / "outcomes.csv")
+    renamed = table.rename(columns={f"score__{old}": f"score__{old}2" for old in WORKERS}).filter(regex="task_id|score")
+    renamed.to_csv(tmp_path / "outcomes.csv", index=False)
+    assert "none of them is in the pool ['ada2'" in train(*GIVEN, *SEARCH, "--start", "before")[2]
+
+
+def test_it_says_what_each_worker_adds(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
+    table = pd.read_csv(tmp_path / "outcomes.csv")
+    table["score__dee"] = table["score__ada"]
+    table.to_csv(tmp_path / "outcomes.csv", index=False)
+    status, printed, _ = train(*GIVEN, "--trainer", "ridge")
+    assert status == 0
+    said = printed.split("Is each worker worth having beside the others?\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split(",")[0] for line in said] == ["ada: no", "bob: unclear", "cyd: unclear", "dee: no"]
+    assert said[0].endswith("at most +0.0 points to a perfect router")
+
+
 def test_what_cannot_be_is_refused_in_one_line(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "notes.txt").write_text("mine")
@@ -133,6 +241,12 @@ def test_what_cannot_be_is_refused_in_one_line(planted: pd.DataFrame, train: Tra
         ((*GIVEN, "--test", "1"), "split.test: "),
         ((*GIVEN, "--generations", "0"), "trainers.sep_cma_es.generations: "),
         ((*GIVEN, "--trainer", "ridge", "--generations", "5"), "--generations is of sep_cma_es, which is not among"),
+        (
+            (*GIVEN, "--trainer", "ridge", "--start", "there"),
+            "--start is of sep_cma_es, which is not among the trainers",
+        ),
+        ((*GIVEN, "--start", "there"), "there/heads.safetensors does not hold the heads of a fitted router: "),
+        ((*GIVEN, "--prices", "no.yaml"), "no.yaml: there is no such file"),
         ((*GIVEN, "--out", "there"), "there exists already; give another directory"),
         ((*GIVEN, "--out", "short.npy/fitted"), "cannot write to short.npy/fitted: "),
         ((*GIVEN, "--out", "n" * 300), "cannot write to nnn"),

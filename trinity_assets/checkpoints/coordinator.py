@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.checkpoints.directory import Checkpoint
 from trinity_assets.errors import CheckpointError
+from trinity_assets.texts import quoted
 
 Extract = Callable[[list[str]], np.ndarray]
 """Questions to features (n, hidden) float32, under the checkpoint's feature spec."""
@@ -21,7 +22,7 @@ class Decision:
 
     Attributes:
         worker: its name.
-        scores: per worker in pool order, what the policy compared; empty under a constant policy.
+        scores: per offered worker in pool order, what the policy compared; empty under a constant policy.
         margin: the best score minus the second best; None where there was nothing to compare.
         policy: ``head`` or ``constant``.
     """
@@ -33,7 +34,11 @@ class Decision:
 
 
 class Coordinator:
-    """Routes questions by a checkpoint's policy. Equal scores go to the earlier worker of the pool."""
+    """Routes questions by a checkpoint's policy. Equal scores go to the earlier worker of the pool.
+
+    Only some of the pool may be offered; the head decides among these. A constant policy has no second choice: its
+    checkpoint does not say who is next best, and the head that lies beside it has not shown that it knows.
+    """
 
     def __init__(self, checkpoint: Checkpoint, extract: Extract) -> None:
         self._manifest = checkpoint.manifest
@@ -41,16 +46,18 @@ class Coordinator:
         self._offsets = np.asarray(checkpoint.manifest.offsets, dtype=np.float32)
         self._extract = extract
 
-    def route(self, question: str) -> Decision:
+    def route(self, question: str, offered: Collection[str] | None = None) -> Decision:
         """The decision for one question; a constant policy computes no feature."""
-        return self.route_many([question])[0]
+        return self.route_many([question], offered)[0]
 
-    def route_many(self, questions: list[str]) -> list[Decision]:
-        """The decision for each question.
+    def route_many(self, questions: list[str], offered: Collection[str] | None = None) -> list[Decision]:
+        """The decision for each question, among the workers of the names ``offered``; None offers the whole pool.
 
         Raises:
-            CheckpointError: the features have another width than the head, or are not finite.
+            CheckpointError: a worker that is offered is not in the pool, none is, or the policy is a constant one whose
+                worker is not; or the features have another width than the head, or are not finite.
         """
+        places = self._places(offered)
         policy = self._manifest.policy
         if policy.worker is not None:
             return [Decision(policy.worker, {}, None, policy.kind) for _ in questions]
@@ -61,13 +68,33 @@ class Coordinator:
                 f"the backbone gave features of shape {features.shape}, or values that are not finite; the head needs "
                 f"finite numbers of shape {expected}: serve it with the backbone it was trained for"
             )
-        return [self._decide(scores) for scores in features @ self._weights.T + self._offsets]
+        return [self._decide(scores, places) for scores in features @ self._weights.T + self._offsets]
 
-    def _decide(self, scores: np.ndarray) -> Decision:
-        ranked = np.argsort(-scores, kind="stable")
-        margin = float(scores[ranked[0]] - scores[ranked[1]]) if len(scores) > 1 else None
-        by_name = dict(zip(self._manifest.workers, scores.tolist(), strict=True))
-        return Decision(self._manifest.workers[ranked[0]], by_name, margin, self._manifest.policy.kind)
+    def _places(self, offered: Collection[str] | None) -> list[int]:
+        """The rows of the workers that are offered, in pool order."""
+        manifest = self._manifest
+        pool, constant = manifest.workers, manifest.policy.worker
+        if offered is None:
+            return list(range(len(pool)))
+        strangers = [name for name in offered if name not in pool]
+        if strangers or not offered:
+            wrong = f"{', '.join(map(quoted, strangers))} is not in" if strangers else "nobody is offered of"
+            raise CheckpointError(f"{wrong} the pool of {manifest.router}; offer some of {', '.join(pool)}")
+        if constant is not None and constant not in offered:
+            raise CheckpointError(
+                f"the policy of {manifest.router} is to ask {constant} whatever the question, which is not offered, "
+                f"and it says nothing of the others; offer {constant}, or build a router whose pool is what you can "
+                "offer (what its workers have answered is not asked again)"
+            )
+        return [place for place, name in enumerate(pool) if name in offered]
+
+    def _decide(self, scores: np.ndarray, places: list[int]) -> Decision:
+        offered = scores[places]
+        ranked = np.argsort(-offered, kind="stable")
+        margin = float(offered[ranked[0]] - offered[ranked[1]]) if len(places) > 1 else None
+        names = [self._manifest.workers[place] for place in places]
+        by_name = dict(zip(names, offered.tolist(), strict=True))
+        return Decision(names[ranked[0]], by_name, margin, self._manifest.policy.kind)
 
 
 def check_feature_spec(checkpoint: Checkpoint, spec: FeatureSpec) -> None:

@@ -1,10 +1,12 @@
-"""The check beside a router's table: whether there is anything to route."""
+"""What a router's table says beside its rows: whether there is anything to route, and what each worker is worth."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 if TYPE_CHECKING:
+    from trinity_assets.routing.admission import Admission
     from trinity_assets.routing.headroom import Headroom
 
 WORTH_ROUTING = "worth_routing"
@@ -51,3 +53,12 @@ def headroom_metadata(found: "Headroom") -> dict[str, Any]:
     }
     known = {name: value for name, value in numbers.items() if value is not None}
     return {HEADROOM: dg.MetadataValue.md(headroom_markdown(found)), **known}
+
+
+def admission_metadata(found: "Mapping[str, Admission]") -> dict[str, Any]:
+    """What each worker adds to the others on the table's page, a line each; nothing where the tasks cannot tell."""
+    from trinity_assets.routing.pool_admission import admissions_lines
+
+    return (
+        {"admission": dg.MetadataValue.md("".join(f"- {line}\n" for line in admissions_lines(found)))} if found else {}
+    )

@@ -1,15 +1,24 @@
 """Floor five: the heads that a router's trainers learn from its table."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.lineage import Upstream, materialized, step
+from trinity_assets.defs.lineage import Upstream, artifact_sha256, materialized, step
 from trinity_assets.defs.presentation import OWNERS, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource, TrainingsResource
+from trinity_assets.errors import ArtifactError, TrainingError
 from trinity_assets.spec import digest
+
+if TYPE_CHECKING:
+    from trinity_assets.routing.inputs import RouterData
+    from trinity_assets.routing.warm_start import EarlierHead
+    from trinity_assets.store.artifacts import ArtifactStore
+
+WARM_START = "warm_start"
+"""The metadata that says what searches started from, or why from zero."""
 
 
 def head_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -48,15 +57,19 @@ def _head(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.routing.head import HeadSpec, best_single_on_train, write_heads
         from trinity_assets.routing.inputs import read_router_data
         from trinity_assets.routing.objective import training_objective
-        from trinity_assets.routing.trainers.all_heads import train_heads
         from trinity_assets.routing.trainers.head import Start
+        from trinity_assets.routing.warm_start import train_from
 
         upstream = Upstream(context)
         with step():
             artifacts = store.open()
             data = read_router_data(artifacts, upstream.sha256(keys.table(router.name)))
             objective = training_objective(data.table, data.features, data.workers, prices)
-            trained = train_heads(objective, router.training, Start(directory=trainings.path()))
+            earlier, started = None, {}
+            if router.training.warm_start:
+                earlier, said = _earlier(context.instance, artifacts, router, data)
+                started = {WARM_START: said}
+            trained = train_from(earlier, objective, data.pool, router.training, Start(directory=trainings.path()))
             spec = HeadSpec(
                 router=router.name,
                 workers=data.pool,
@@ -70,6 +83,7 @@ def _head(router: Router) -> dg.AssetsDefinition:
         metadata: dict[str, Any] = {
             "parameters": len(data.pool) * data.features.shape[1],
             "train_rows": data.train_rows,
+            **started,
         }
         for name, result in trained.items():
             metadata[f"train_reward_{name}"] = result.reward
@@ -77,3 +91,18 @@ def _head(router: Router) -> dg.AssetsDefinition:
         return materialized(key, artifact, version, upstream.inputs, metadata)
 
     return head
+
+
+def _earlier(
+    instance: dg.DagsterInstance, store: "ArtifactStore", router: Router, data: "RouterData"
+) -> tuple["EarlierHead | None", str]:
+    """The head that the router had before, if searches can start from it, and what the page says of that."""
+    from trinity_assets.routing.warm_start import earlier_head
+
+    sha256 = artifact_sha256(instance, keys.head(router.name))
+    if sha256 is None:
+        return None, "from zero: no heads were trained before"
+    try:
+        return earlier_head(store, sha256, data, router.training), f"from the heads in {sha256}"
+    except (ArtifactError, TrainingError) as reason:
+        return None, f"from zero: {reason}"

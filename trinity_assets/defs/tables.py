@@ -8,7 +8,7 @@ from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
 from trinity_assets.defs.dropping import cell_records, dropped_metadata, drops_workers, may_lack_metadata
-from trinity_assets.defs.headroom import headroom_check, headroom_checked, headroom_metadata
+from trinity_assets.defs.headroom import admission_metadata, headroom_check, headroom_checked, headroom_metadata
 from trinity_assets.defs.lineage import Upstream, artifact_sha256, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
@@ -61,6 +61,7 @@ def _table(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.routing.completeness import complete_members
         from trinity_assets.routing.headroom import headroom
         from trinity_assets.routing.oracle import sample_halves
+        from trinity_assets.routing.pool_admission import admissions
         from trinity_assets.routing.table import ROUTER_TABLE, join_table, router_table_schema, table_data_version
         from trinity_assets.store.tables import read_table, write_table
 
@@ -104,7 +105,9 @@ def _table(router: Router) -> dg.AssetsDefinition:
             joined_identity = identity | {"pool": _rows(pool), "dropped": [worker.model_dump() for worker in dropped]}
             schema = router_table_schema(workers)
             artifact = write_table(artifacts, ROUTER_TABLE, frame, schema, joined_identity, upstream.inputs)
-            found = headroom(frame, workers, sample_halves(solves, frame, workers))
+            halves = sample_halves(solves, frame, workers)
+            found = headroom(frame, workers, halves)
+            added = admissions(frame, workers, halves)
         scores = frame[[f"score__{worker}" for worker in workers]]
         metadata = {
             "rows": len(frame),
@@ -115,6 +118,7 @@ def _table(router: Router) -> dg.AssetsDefinition:
             "no_signal": int((scores.max(axis="columns") == scores.min(axis="columns")).sum()),
             "preview": preview(frame[["task_id", "category", "split", *scores.columns]]),
             **headroom_metadata(found),
+            **admission_metadata(added),
             **dropped_metadata(dropped),
         }
         # With the reasons, since the checkpoint says them.

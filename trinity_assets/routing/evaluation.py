@@ -209,7 +209,7 @@ def _measured(
         "name": policy.name,
         "description": policy.description,
         "accuracy": float(own.mean()),
-        "detectable": _known(detectable_difference(own - reference)),
+        "detectable": _known(detectable_difference(own - reference, resampling.groups)),
         "gap_closed": closed and GapClosed(share=closed.value, low=closed.low, high=closed.high),
         "cost_usd": _known(policy.values(test.costs).mean()),
         "latency_s": _known(policy.values(latencies).mean()),

@@ -13,17 +13,20 @@ import numpy as np
 import pandas as pd
 
 from trinity_assets.errors import TrainingError, listed
+from trinity_assets.routing.admission import Admission
 from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.gate import GateResult
 from trinity_assets.routing.head import BestSingle, best_single_on_train
 from trinity_assets.routing.headroom import Headroom, headroom
 from trinity_assets.routing.objective import training_objective
+from trinity_assets.routing.pool_admission import admissions
 from trinity_assets.routing.results import Evaluation
 from trinity_assets.routing.specs import RouterTraining
 from trinity_assets.routing.split import with_split
 from trinity_assets.routing.table import priced_costs, router_table_schema, table_workers
-from trinity_assets.routing.trainers.all_heads import learners, train_heads
-from trinity_assets.routing.trainers.head import TrainedHead, TrainingRecord
+from trinity_assets.routing.trainers.all_heads import learners
+from trinity_assets.routing.trainers.head import FROM_ZERO, Start, TrainedHead, TrainingRecord
+from trinity_assets.routing.warm_start import EarlierHead, named_rows, train_from
 from trinity_assets.workers.specs import Price
 
 
@@ -36,6 +39,7 @@ class FittedRouter:
         table: what it was trained and judged on, with the split.
         heads: one per trainer, then those at each cost weight; the weights of each are (L, H) float32.
         headroom: what a router could gain, by the train tasks.
+        admissions: what each worker adds to the others, by the train tasks; empty where they cannot tell.
         evaluation: every head on the held-out tasks, and the gate's decisions.
         export: the head that is published if it may be.
         best_single_on_train: the worker that it has to beat.
@@ -45,6 +49,7 @@ class FittedRouter:
     table: pd.DataFrame
     heads: dict[str, TrainedHead]
     headroom: Headroom
+    admissions: dict[str, Admission]
     evaluation: Evaluation
     export: str
     best_single_on_train: BestSingle
@@ -87,6 +92,8 @@ def fit_router(
     training: RouterTraining,
     *,
     prices: Mapping[str, Price | None] | None = None,
+    start: Start = FROM_ZERO,
+    earlier: EarlierHead | None = None,
 ) -> FittedRouter:
     """Train every head that ``training`` declares, and judge them on the tasks that its split holds out.
 
@@ -97,11 +104,14 @@ def fit_router(
             folds are those of ``training``, whatever the table says.
         features: (n, H), aligned to the rows of ``table``; used as float32.
         prices: per worker; one without a price costs what the table says.
+        start: where interrupted searches are kept, to be gone on with.
+        earlier: what searches start from in place of zero, its rows named as the table's workers (``named_rows``). Its
+            tasks must not be among those that are held out here; nothing in a head shows that.
 
     Raises:
         TrainingError: the table lacks a column, the features are not one row of finite numbers per task, the split
-            leaves nothing to train or to test on, a trainer cannot learn from the table, or nothing is known of what a
-            worker costs and there are cost weights.
+            leaves nothing to train or to test on, a trainer cannot learn from the table, nothing is known of what a
+            worker costs and there are cost weights, or ``earlier`` has no row of the table's workers.
     """
     workers = table_workers(table)
     absent = [name for name in router_table_schema(workers).names if name not in {*table.columns, "split", "fold"}]
@@ -117,12 +127,14 @@ def fit_router(
     if training.cost_weights:
         _require_costs(table, workers, prices or {})
     placed = with_split(table.reset_index(drop=True), training.split)
-    heads = train_heads(training_objective(placed, features, workers, prices), training)
+    objective = training_objective(placed, features, workers, prices)
+    heads = train_from(earlier, objective, named_rows(workers), training, start)
     return FittedRouter(
         workers=tuple(workers),
         table=placed,
         heads=heads,
         headroom=headroom(placed, workers),
+        admissions=admissions(placed, workers),
         evaluation=_judged(placed, features, heads, workers, training, prices),
         export=training.export,
         best_single_on_train=best_single_on_train(placed, workers),

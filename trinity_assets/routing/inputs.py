@@ -12,7 +12,7 @@ from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.errors import TrainingError
 from trinity_assets.routing.completeness import Dropped
 from trinity_assets.routing.head import HeadRow
-from trinity_assets.routing.split import TRAIN
+from trinity_assets.routing.split import TEST, TRAIN
 from trinity_assets.routing.table import ROUTER_TABLE, align_features
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
@@ -73,3 +73,19 @@ def read_router_data(store: ArtifactStore, table_sha256: str) -> RouterData:
         table_sha256,
         table.inputs,
     )
+
+
+def learnt_from_held_out(store: ArtifactStore, table_sha256: str, data: RouterData) -> int:
+    """How many of the tasks that ``data`` holds out are train tasks of an earlier table, or near-duplicates of such.
+
+    Raises:
+        ArtifactError: the earlier table is gone or damaged.
+    """
+    before = read_table(store, ROUTER_TABLE, table_sha256).frame
+    held_out = data.table[data.table["split"] == TEST]
+    learnt = before[before["split"] == TRAIN]
+    seen = np.zeros(len(held_out), dtype=bool)
+    for column in ("task_id", "group"):  # a near-duplicate has been seen, too
+        known = pd.MultiIndex.from_frame(learnt[["benchmark", column]])
+        seen |= pd.MultiIndex.from_frame(held_out[["benchmark", column]]).isin(known)
+    return int(seen.sum())

@@ -89,11 +89,15 @@ class ConstantSettings(Spec):
 
 @dataclass(frozen=True)
 class TrainerEntry:
-    """A trainer as the registry knows it. Raise ``version`` when its code gives other heads from equal inputs."""
+    """A trainer as the registry knows it. Raise ``version`` when its code gives other heads from equal inputs.
+
+    ``searches`` says that it starts somewhere, and so may start from a head trained before.
+    """
 
     settings: type[Spec]
     module: str
     version: int = 1
+    searches: bool = False
 
     def load(self) -> Trainer:
         """The trainer's function ``train``, imported now."""
@@ -106,7 +110,9 @@ class TrainerEntry:
 
 TRAINERS: dict[str, TrainerEntry] = {
     "ridge": TrainerEntry(RidgeSettings, "trinity_assets.routing.trainers.ridge", version=2),
-    "sep_cma_es": TrainerEntry(SepCMAESSettings, "trinity_assets.routing.trainers.sep_cma_es", version=2),
+    "sep_cma_es": TrainerEntry(
+        SepCMAESSettings, "trinity_assets.routing.trainers.sep_cma_es", version=2, searches=True
+    ),
     "constant": TrainerEntry(ConstantSettings, "trinity_assets.routing.trainers.constant"),
 }
 
@@ -129,6 +135,9 @@ class RouterTraining(Spec):
     ``training_seeds`` is with how many seeds the evaluation trains each trainer that draws. ``on_incomplete`` says what
     a router does about a worker with an incomplete cell: wait for it, or be trained without it until the cell is
     complete.
+
+    ``warm_start`` starts searches from the head that the router had before, fitted to the pool as it is now. Heads then
+    depend on what was built before, which is why it has to be asked for.
     """
 
     trainers: Annotated[dict[str, SerializeAsAny[Spec]], WithJsonSchema(_trainers_schema())] = Field(min_length=1)
@@ -138,6 +147,7 @@ class RouterTraining(Spec):
     gate: GateSpec = GateSpec()
     training_seeds: int = Field(default=3, ge=1)
     on_incomplete: OnIncomplete = "wait"
+    warm_start: bool = False
 
     @field_validator("trainers", mode="before")
     @classmethod
@@ -160,7 +170,17 @@ class RouterTraining(Spec):
             raise ValueError(
                 f"export is {self.export!r}, which is not among the trainers {list(self.trainers)}{weighted}"
             )
+        if self.warm_start and not self.searching:
+            searches = ", ".join(name for name, entry in TRAINERS.items() if entry.searches)
+            raise ValueError(
+                f"warm_start is of trainers that search ({searches}), and there is none among {list(self.trainers)}"
+            )
         return self
+
+    @property
+    def searching(self) -> tuple[str, ...]:
+        """The trainers that start somewhere."""
+        return tuple(name for name in self.trainers if TRAINERS[name].searches)
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -182,8 +202,10 @@ class RouterTraining(Spec):
             name: {"settings": settings.model_dump(mode="json"), "version": TRAINERS[name].version}
             for name, settings in self.trainers.items()
         }
-        if self.cost_weights:  # a later field, which changes no version of a head that has no use for it
+        if self.cost_weights:  # later fields, which change no version of a head that has no use for them
             identity["cost_weights"] = list(self.cost_weights)
+        if self.warm_start:
+            identity["warm_start"] = True
         return identity
 
 

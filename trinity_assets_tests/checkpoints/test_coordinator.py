@@ -47,6 +47,35 @@ def test_a_constant_policy_computes_no_feature(tmp_path, fields):
     assert constant.route("a question without a feature") == Decision("bob", {}, None, "constant")
 
 
+def test_the_head_decides_among_the_workers_that_are_offered(tmp_path, fields):
+    routed = coordinator(tmp_path, fields)
+    assert routed.route("to ada", ["cyd", "bob"]) == Decision("bob", {"bob": 1.0, "cyd": 0.0}, 1.0, "head")
+    assert routed.route("to bob", {"ada", "cyd"}).worker == "cyd"
+    assert routed.route("to bob", ["cyd", "cyd"]) == Decision("cyd", {"cyd": 1.5}, None, "head")
+    assert routed.route_many(list(FEATURES), POOL) == routed.route_many(list(FEATURES))
+    offset = coordinator(tmp_path, fields, offsets=(0.0, 0.0, 5.0))
+    assert offset.route("to ada", ["ada", "bob"]).worker == "ada"
+
+
+@pytest.mark.parametrize(
+    ("offered", "complaint"),
+    [
+        (["bob", "dee"], "'dee' is not in the pool of starter; offer some of ada, bob, cyd"),
+        ([], "nobody is offered of the pool of starter; offer some of ada, bob, cyd"),
+    ],
+)
+def test_an_offer_that_is_none_is_refused(tmp_path, fields, offered, complaint):
+    with pytest.raises(CheckpointError, match=complaint):
+        coordinator(tmp_path, fields).route("to ada", offered)
+
+
+def test_a_constant_policy_has_no_second_choice(tmp_path, fields):
+    constant = coordinator(tmp_path, fields, policy=Policy(kind="constant", worker="bob"))
+    assert constant.route("q", ["bob", "cyd"]).worker == "bob"
+    with pytest.raises(CheckpointError, match="is to ask bob whatever the question, which is not offered"):
+        constant.route("q", ["ada", "cyd"])
+
+
 @pytest.mark.parametrize("features", [np.ones((1, 3)), np.full((1, 4), np.nan), np.ones((2, 4))])
 def test_features_of_another_backbone_are_refused(tmp_path, fields, features):
     checkpoint = load_checkpoint(write_checkpoint(tmp_path, fields, HEAD))

@@ -31,6 +31,7 @@ FLOORS = [
     {"catalog"},
     {
         "defs",
+        "admission_command",
         "cli",
         "definitions",
         "build_progress",
