@@ -47,6 +47,11 @@ def reports_directory(home: Path) -> Path:
     return home / "reports"
 
 
+def looks_log(home: Path) -> Path:
+    """Where looks at held-out tasks are noted, of routers that are trained without a graph."""
+    return home / "looks.jsonl"
+
+
 def live_checks_directory(home: Path) -> Path:
     """Where the reports of live checks are kept."""
     return home / "live-check"

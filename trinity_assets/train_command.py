@@ -83,10 +83,11 @@ def train_command(
     catalog: CatalogOption = None,
 ) -> None:
     """Train routers on a table of outcomes, judge them on held-out tasks, and say what would be published."""
-    from trinity_assets.home import trainings_directory, trinity_home
+    from trinity_assets.home import looks_log, trainings_directory, trinity_home
     from trinity_assets.routing.fitted_files import require_new, write_fitted
     from trinity_assets.routing.fitted_heads import read_fitted_heads
     from trinity_assets.routing.fitting import fit_router
+    from trinity_assets.routing.looks import LooksLog
     from trinity_assets.routing.outcome_tables import read_outcomes
     from trinity_assets.routing.trainers.head import Start
 
@@ -117,6 +118,7 @@ def train_command(
         prices=priced,
         start=Start(directory=trainings_directory(trinity_home())),
         earlier=before.to_start_from(training) if before else None,
+        looks=LooksLog(looks_log(trinity_home()), outcomes.questions),
     )
     _print_fitted(fitted, matrix.shape[1])
     if before:

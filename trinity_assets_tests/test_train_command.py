@@ -121,7 +121,19 @@ def test_a_head_at_a_cost_weight_can_be_exported(planted: pd.DataFrame, train: T
     status, printed, _ = train(*GIVEN, *options, "--seed", "3", "--test", "0.3")
     assert status == 0
     assert "would publish:   the head of ridge@0.1\n" in printed
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["home"]
+    assert sorted(path.name for path in (tmp_path / "home").iterdir()) == ["looks.jsonl", "looks.jsonl.lock"]
+
+
+def test_looks_at_the_same_held_out_tasks_are_counted(planted: pd.DataFrame, train: Train) -> None:
+    def looked(*options: str) -> list[str]:
+        _, printed, _ = train(*GIVEN, *options)
+        return re.findall(r"Heads trained and judged on these tasks so far: (\d) times", printed)
+
+    assert looked("--trainer", "ridge") == [], "the first look is no news"
+    assert looked("--trainer", "ridge") == [], "nor is the same once more"
+    assert looked("--trainer", "constant") == ["2"]
+    assert looked("--trainer", "constant", "--seed", "1") == [], "other tasks are held out"
 
 
 def test_prices_say_what_workers_cost(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
@@ -272,7 +284,7 @@ def test_nothing_is_left_where_the_directory_cannot_be_renamed(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "rename", full)
-    before = sorted(tmp_path.iterdir())
+    before = sorted([*tmp_path.iterdir(), tmp_path / "home"])
     status, _, complained = train(*GIVEN, "--trainer", "ridge", "--out", "fitted")
     assert (status, complained.splitlines()[-1].endswith("No space left on device; nothing was written")) == (1, True)
     assert sorted(tmp_path.iterdir()) == before

@@ -7,7 +7,7 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.headroom import HEADROOM
+from trinity_assets.defs.headroom import ADMISSION, HEADROOM
 from trinity_assets.defs.lineage import Upstream, materialized, recorded_metadata, step
 from trinity_assets.defs.presentation import OWNERS, picture, router_group, router_tags
 from trinity_assets.defs.resources import ReportsResource, StoreResource
@@ -71,7 +71,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource, reports: ReportsResource
     ) -> dg.MaterializeResult[Any]:
         from trinity_assets.routing.evaluation import evaluate
-        from trinity_assets.routing.head import read_heads
+        from trinity_assets.routing.head import best_single_on_train, read_heads
         from trinity_assets.routing.inputs import read_router_data
         from trinity_assets.routing.report import markdown_report
         from trinity_assets.routing.results import write_evaluation
@@ -105,11 +105,13 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             )
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported, gate = result.policy(router.training.export), result.gate(router.training.export)
-        pictures = router_pictures(result, data.table, heads.spec.trainers, heads.spec.best_single_on_train)
+        best_single = best_single_on_train(data.table, workers, prices)
+        pictures = router_pictures(result, data.table, heads.spec.trainers, best_single)
         report = RouterReport(
             title=f"The router {router.name}",
             published=_published(result, router.training.export, heads.spec.trainers[router.training.export]),
             headroom=recorded_metadata(context.instance, keys.table(router.name), HEADROOM) or "",
+            admissions=recorded_metadata(context.instance, keys.table(router.name), ADMISSION) or "",
             evaluation=result,
             pictures=pictures,
             facts={

@@ -15,6 +15,9 @@ WORTH_ROUTING = "worth_routing"
 HEADROOM = "headroom"
 """The metadata that holds its report."""
 
+ADMISSION = "admission"
+"""The metadata that says what each worker adds to the others."""
+
 
 def headroom_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
     """The definition of the check :data:`WORTH_ROUTING` of the table ``key``."""
@@ -56,9 +59,7 @@ def headroom_metadata(found: "Headroom") -> dict[str, Any]:
 
 
 def admission_metadata(found: "Mapping[str, Admission]") -> dict[str, Any]:
-    """What each worker adds to the others on the table's page, a line each; nothing where the tasks cannot tell."""
-    from trinity_assets.routing.pool_admission import admissions_lines
+    """What each worker adds to the others, on the table's page."""
+    from trinity_assets.routing.pool_admission import admissions_markdown
 
-    return (
-        {"admission": dg.MetadataValue.md("".join(f"- {line}\n" for line in admissions_lines(found)))} if found else {}
-    )
+    return {ADMISSION: dg.MetadataValue.md(admissions_markdown(found))} if found else {}

@@ -76,7 +76,7 @@ def _head(router: Router) -> dg.AssetsDefinition:
                 feature_spec=data.feature_spec,
                 table_sha256=data.table_sha256,
                 table_version=upstream.data_version(keys.table(router.name)),
-                best_single_on_train=best_single_on_train(data.table, data.workers),
+                best_single_on_train=best_single_on_train(data.table, data.workers, prices),
                 trainers={name: result.record for name, result in trained.items()},
             )
             artifact, version = write_heads(artifacts, {name: result.weights for name, result in trained.items()}, spec)

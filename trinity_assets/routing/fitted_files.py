@@ -16,6 +16,7 @@ from trinity_assets.errors import TrainingError
 from trinity_assets.routing.fitting import FittedRouter
 from trinity_assets.routing.head import METADATA_KEY, BestSingle
 from trinity_assets.routing.headroom_report import headroom_markdown
+from trinity_assets.routing.pool_admission import admissions_markdown
 from trinity_assets.routing.router_report import RouterReport, router_pictures
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.spec import Sha256, Spec, canonical_json
@@ -114,6 +115,7 @@ def _report(fitted: FittedRouter, origin: Origin) -> RouterReport:
         title="A router, as it was fitted",
         published=f"**Would be published:** {fitted.policy}, since {fitted.gate.reason}.",
         headroom=headroom_markdown(fitted.headroom),
+        admissions=admissions_markdown(fitted.admissions),
         evaluation=fitted.evaluation,
         pictures=router_pictures(fitted.evaluation, fitted.table, records, fitted.best_single_on_train),
         facts=facts,

@@ -18,6 +18,7 @@ from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.gate import GateResult
 from trinity_assets.routing.head import BestSingle, best_single_on_train
 from trinity_assets.routing.headroom import Headroom, headroom
+from trinity_assets.routing.looks import LooksLog
 from trinity_assets.routing.objective import training_objective
 from trinity_assets.routing.pool_admission import admissions
 from trinity_assets.routing.results import Evaluation
@@ -94,6 +95,7 @@ def fit_router(
     prices: Mapping[str, Price | None] | None = None,
     start: Start = FROM_ZERO,
     earlier: EarlierHead | None = None,
+    looks: LooksLog | None = None,
 ) -> FittedRouter:
     """Train every head that ``training`` declares, and judge them on the tasks that its split holds out.
 
@@ -107,6 +109,7 @@ def fit_router(
         start: where interrupted searches are kept, to be gone on with.
         earlier: what searches start from in place of zero, its rows named as the table's workers (``named_rows``). Its
             tasks must not be among those that are held out here; nothing in a head shows that.
+        looks: where it is noted that these heads were judged on these tasks; None counts no looks.
 
     Raises:
         TrainingError: the table lacks a column, the features are not one row of finite numbers per task, the split
@@ -135,9 +138,9 @@ def fit_router(
         heads=heads,
         headroom=headroom(placed, workers),
         admissions=admissions(placed, workers),
-        evaluation=_judged(placed, features, heads, workers, training, prices),
+        evaluation=_judged(placed, features, heads, workers, training, prices, looks),
         export=training.export,
-        best_single_on_train=best_single_on_train(placed, workers),
+        best_single_on_train=best_single_on_train(placed, workers, prices),
     )
 
 
@@ -166,14 +169,17 @@ def _judged(
     workers: Sequence[str],
     training: RouterTraining,
     prices: Mapping[str, Price | None] | None,
+    looks: LooksLog | None,
 ) -> Evaluation:
+    weights = {name: head.weights for name, head in heads.items()}
     return evaluate(
         table,
         features,
-        {name: head.weights for name, head in heads.items()},
+        weights,
         workers,
         prices=prices,
         records={name: head.record for name, head in heads.items()},
         recipes={name: learners(training, name) for name in training.judged},
         gate=training.gate,
+        looks=looks.count(table, weights) if looks else None,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +34,25 @@ def heads_digest(weights: Mapping[str, np.ndarray]) -> str:
     """What tells heads (each (L, H)) from all others."""
     shas = {name: hashlib.sha256(np.asarray(head, "<f4").tobytes()).hexdigest() for name, head in weights.items()}
     return digest(shas)
+
+
+@dataclass(frozen=True)
+class LooksLog:
+    """The log at ``path``, for a table whose ``questions`` (n,) are these, None where they are unknown."""
+
+    path: Path
+    questions: Sequence[str] | None = None
+
+    def count(self, table: pd.DataFrame, weights: Mapping[str, np.ndarray]) -> int:
+        """Note that the heads with these ``weights`` are judged on the test tasks of ``table``.
+
+        Returns:
+            How many different heads have been, these included.
+
+        Raises:
+            TrainingError: the log cannot be read or written.
+        """
+        return count_look(self.path, tasks_digest(table, self.questions), heads_digest(weights))
 
 
 def count_look(log: Path, test_set: str, heads: str) -> int:

@@ -102,6 +102,11 @@ def admissions(table: pd.DataFrame, workers: Sequence[str], halves: np.ndarray |
     return {worker: _admission(table, workers, worker, halves, SUMMARY_RESAMPLES) for worker in workers}
 
 
+def admissions_markdown(found: Mapping[str, Admission]) -> str:
+    """The lines as a list, "" where there are none."""
+    return "".join(f"- {line}\n" for line in admissions_lines(found))
+
+
 def admissions_lines(found: Mapping[str, Admission]) -> list[str]:
     """A line per worker: whether it adds anything, and the surest of its gains."""
     return [f"{worker}: {_added(one)}" for worker, one in found.items()]
