@@ -91,9 +91,11 @@ def baselines(train: Side, test: Side) -> list[Choices]:
 
 
 def _lookup(train: Side, test: Side, otherwise: int) -> np.ndarray:
+    """``otherwise`` on a benchmark of which nothing is known in train."""
     chosen = np.full(len(test.scores), otherwise)
+    known = ~np.isnan(train.scores).all(axis=1)
     for benchmark in np.unique(test.benchmarks):
-        seen = train.benchmarks == benchmark
+        seen = (train.benchmarks == benchmark) & known
         if seen.any():
             chosen[test.benchmarks == benchmark] = best_worker(train.scores[seen], train.costs[seen])
     return chosen

@@ -207,27 +207,20 @@ def least_difference(differences: np.ndarray, groups: np.ndarray | None = None) 
 
 def _share_above(count: int, of: int) -> float:
     """The share that is above the true one's lower 97.5% bound when ``count`` of so many were seen, by bisection."""
+    if not count:
+        return 0.0
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, of + 1)))])
+    chosen = np.arange(count, of + 1)
+    ways = factorials[of] - factorials[chosen] - factorials[of - chosen]
     low, high = 0.0, count / of
     for _ in range(60):
         middle = (low + high) / 2
-        if _at_least(count, of, middle) < _TAIL:
+        at_least = np.exp(ways + chosen * math.log(middle) + (of - chosen) * math.log1p(-middle)).sum()
+        if at_least < _TAIL:
             low = middle
         else:
             high = middle
     return low
-
-
-def _at_least(count: int, of: int, share: float) -> float:
-    """The probability of ``count`` or more among so many."""
-    if not count:
-        return 1.0
-    if share <= 0:
-        return 0.0
-    chosen = np.arange(count, of + 1)
-    logs = np.array([math.lgamma(of + 1) - math.lgamma(k + 1) - math.lgamma(of - k + 1) for k in chosen])
-    with np.errstate(divide="ignore"):
-        logs += chosen * math.log(share) + np.where(chosen < of, (of - chosen) * math.log1p(-min(share, 1 - 1e-16)), 0)
-    return float(np.exp(logs).sum())
 
 
 def verdict(low: float, high: float, p: float = 0.0) -> Verdict:

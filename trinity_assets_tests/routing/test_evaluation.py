@@ -105,6 +105,12 @@ class TestBaselines:
         assert picks["oracle"] == [1, 1, 1]
         np.testing.assert_array_equal(by_name["random"].values(test.scores), [0.25, 0.5, 1.0])
 
+    def test_the_lookup_asks_the_best_single_worker_where_nothing_is_known(self):
+        scores = np.array([[1.0, 0.0], [1.0, 0.0], [NAN, NAN], [NAN, NAN]])
+        side = Side(np.eye(4), scores, np.tile([2.0, 1.0], (4, 1)), np.array(["p", "p", "q", "q"]))
+        lookup = next(policy for policy in baselines(side, side) if policy.name == "lookup")
+        assert lookup.shares.argmax(axis=1).tolist() == [0, 0, 0, 0]
+
     def test_knn_follows_its_neighbourhood(self):
         drawn = np.concatenate([np.tile([4.0, 1.0], (60, 1)), np.tile([1.0, 4.0], (60, 1))])
         scores = np.repeat([[1.0, 0.0], [0.0, 1.0]], 60, axis=0)
