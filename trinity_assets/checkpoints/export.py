@@ -20,6 +20,7 @@ from trinity_assets.routing.fitting import constant_worker
 from trinity_assets.routing.head import Heads
 from trinity_assets.routing.results import Evaluation
 from trinity_assets.routing.table import ROUTER_TABLE
+from trinity_assets.routing.warm_start import STARTED_FROM
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
 
@@ -61,6 +62,7 @@ def manifest_fields(
             settings=record.settings,
             seed=record.settings.get("seed"),
             generations=record.chosen.get("generations"),
+            started_from=record.chosen.get(STARTED_FROM),
         ),
         data=_data_record(store, heads.spec.table_sha256),
         evaluation=evaluation_record(evaluation, export if gate.passed else None),

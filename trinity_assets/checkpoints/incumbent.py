@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from trinity_assets.checkpoints.directory import load_checkpoint
+from trinity_assets.checkpoints.manifest import Manifest
 from trinity_assets.errors import ArtifactError, CheckpointError
 from trinity_assets.routing.head import HeadRow
 from trinity_assets.routing.inputs import RouterData, learnt_from_held_out
 from trinity_assets.routing.pool_changes import PoolHead, route_offered
+from trinity_assets.routing.warm_start import tables_behind
 from trinity_assets.store.artifacts import ArtifactStore
 
 
@@ -37,7 +39,7 @@ def incumbent(store: ArtifactStore, path: Path, data: RouterData) -> Incumbent:
     here = [entry.digest for entry in asked if entry.digest in places]
     if not here:
         raise CheckpointError("the workers that it asks are not in the pool, or are asked otherwise now")
-    if seen := _learnt_from_held_out(store, manifest.data.table, data):
+    if seen := _learnt_from_held_out(store, manifest, data):
         raise CheckpointError(f"it has learnt from {seen} of the tasks that are held out now")
     if manifest.policy.worker is not None:  # which reads no feature
         return Incumbent(path.name, np.full(len(data.table), places[here[0]]))
@@ -51,8 +53,11 @@ def incumbent(store: ArtifactStore, path: Path, data: RouterData) -> Incumbent:
     return Incumbent(path.name, np.array([places.get(row.digest, -1) for row in rows])[picked])
 
 
-def _learnt_from_held_out(store: ArtifactStore, table_sha256: str, data: RouterData) -> int:
+def _learnt_from_held_out(store: ArtifactStore, manifest: Manifest, data: RouterData) -> int:
+    """The most of these tasks that are behind the checkpoint in one table, its own or that of an earlier head."""
     try:
-        return learnt_from_held_out(store, table_sha256, data)
+        before = manifest.trainer.started_from
+        tables = [manifest.data.table, *(tables_behind(store, before) if before else ())]
+        return max(learnt_from_held_out(store, table, data) for table in tables)
     except ArtifactError as error:
         raise CheckpointError("the table that it learnt from is gone, so what it has seen is unknown") from error

@@ -59,12 +59,16 @@ class Policy(Spec):
 
 
 class TrainerRecord(Spec):
-    """How the head was trained; ``generations`` and ``seed`` are None for a trainer that has none."""
+    """How the head was trained; ``generations`` and ``seed`` are None for a trainer that has none.
+
+    ``started_from`` are the heads that a search started from, None where it started from zero.
+    """
 
     kind: str
     settings: dict[str, Any]
     seed: int | None = None
     generations: int | None = None
+    started_from: Sha256 | None = None
 
 
 class DataRecord(Spec):
@@ -150,17 +154,21 @@ class Manifest(ManifestFields):
 
         Not the shas of the data behind them: those artifacts hold latencies, which no two runs share.
         """
-        return self._digest_without("created_at", "environment", "data", gate={"saving", "reason"})
+        return self._digest_without(
+            "created_at", "environment", "data", gate={"saving", "reason"}, trainer={"started_from"}
+        )
 
     @property
     def workers(self) -> list[str]:
         """The pool's names in row order."""
         return [entry.name for entry in self.pool]
 
-    def _digest_without(self, *fields: str, gate: Collection[str] = ()) -> str:
+    def _digest_without(self, *fields: str, gate: Collection[str] = (), trainer: Collection[str] = ()) -> str:
         # Later fields, which change no digest of a manifest that has no use for them.
         unused = [name for name, used in (("dropped", self.dropped), ("gate", self.gate)) if not used]
-        excluded: dict[str, Any] = {"gate": set(gate), **dict.fromkeys((*fields, *unused), True)}
+        cold = set() if self.trainer.started_from else {"started_from"}
+        within = {"gate": set(gate), "trainer": {*trainer, *cold}}
+        excluded: dict[str, Any] = {**within, **dict.fromkeys((*fields, *unused), True)}
         return digest(self.model_dump(mode="json", exclude=excluded))
 
 

@@ -8,10 +8,10 @@ fold that is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trinity_assets.errors import ArtifactError, TrainingError
+from trinity_assets.errors import TrainingError
 from trinity_assets.routing.head import HeadRow, Heads, read_heads
 from trinity_assets.routing.inputs import RouterData, learnt_from_held_out
 from trinity_assets.routing.objective import TableObjective
@@ -62,10 +62,25 @@ def earlier_head(store: ArtifactStore, sha256: str, data: RouterData, training: 
         raise TrainingError(f"the heads before were made for other features: {'; '.join(differences)}")
     earlier = EarlierHead(_pool_head(heads, training), sha256)
     require_start(earlier, data.pool, data.features.shape[1])
-    for table_sha256 in dict.fromkeys(_tables_behind(store, heads)):
+    for table_sha256 in tables_behind(store, sha256):
         if seen := learnt_from_held_out(store, table_sha256, data):
             raise TrainingError(f"the heads before have learnt from {seen} of the tasks that are held out now")
     return earlier
+
+
+def tables_behind(store: ArtifactStore, sha256: str) -> list[str]:
+    """The shas of the tables that the heads in the artifact ``sha256``, and all that they started from, learnt from.
+
+    Raises:
+        ArtifactError: one of these heads is gone or damaged.
+    """
+    tables: dict[str, None] = {}
+    waiting = [sha256]
+    while waiting:
+        spec = read_heads(store, waiting.pop()).spec
+        tables[spec.table_sha256] = None
+        waiting += {r.chosen[STARTED_FROM] for r in spec.trainers.values() if STARTED_FROM in r.chosen}
+    return list(tables)
 
 
 def require_start(earlier: EarlierHead, pool: Sequence[HeadRow], width: int) -> None:
@@ -119,14 +134,3 @@ def _noted(head: TrainedHead, sha256: str) -> TrainedHead:
 def _pool_head(heads: Heads, training: RouterTraining) -> PoolHead:
     name = head_to_start_from(heads.spec.trainers, training)
     return PoolHead(heads.weights[name], heads.spec.workers)
-
-
-def _tables_behind(store: ArtifactStore, heads: Heads) -> Iterator[str]:
-    """The shas of the tables that ``heads`` and all that they started from have learnt from."""
-    yield heads.spec.table_sha256
-    for sha256 in {record.chosen.get(STARTED_FROM) for record in heads.spec.trainers.values()} - {None}:
-        try:
-            before = read_heads(store, str(sha256))
-        except ArtifactError as error:
-            raise ArtifactError(f"what the heads before started from cannot be looked at: {error}") from error
-        yield from _tables_behind(store, before)

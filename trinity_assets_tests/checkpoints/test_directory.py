@@ -147,18 +147,30 @@ def test_who_was_dropped_is_read_back_and_counts(tmp_path, fields):
     assert with_eve != without_eve
 
 
-def test_a_manifest_of_before_workers_were_dropped_or_gates_kept_reads_back_and_is_the_same(checkpoint):
+def test_a_manifest_of_before_workers_dropped_gates_and_warm_starts_reads_back_and_is_the_same(checkpoint):
     before = load_checkpoint(checkpoint).manifest
     declared = json.loads((checkpoint / MANIFEST).read_text())
     assert (declared.pop("dropped"), declared.pop("gate")) == ([], None)
+    assert declared["trainer"].pop("started_from") is None
     (checkpoint / MANIFEST).write_text(json.dumps(declared))
     manifest = load_checkpoint(checkpoint).manifest
     assert (manifest.dropped, manifest.gate) == ((), None)
     # What it said of itself then, when there were no such fields.
-    undigested = {"created_at", "environment", "dropped", "gate"}
+    later = dict.fromkeys(("created_at", "environment", "dropped", "gate"), True)
+    undigested: dict[str, Any] = {**later, "trainer": {"started_from"}}
     assert manifest.digest == before.digest == digest(manifest.model_dump(mode="json", exclude=undigested))
-    undigested.add("data")
+    undigested["data"] = True
     assert manifest.data_version == digest(manifest.model_dump(mode="json", exclude=undigested))
+
+
+def test_what_a_search_started_from_tells_checkpoints_apart_and_is_not_decided_on(tmp_path, fields):
+    warm = fields.trainer.model_copy(update={"started_from": "6" * 64})
+    declared = [fields.model_copy(update={"trainer": trainer}) for trainer in (warm, fields.trainer)]
+    both = [write_checkpoint(tmp_path, one, HEAD) for one in declared]
+    assert both[0] != both[1]
+    manifests = [load_checkpoint(path).manifest for path in both]
+    assert [manifest.trainer.started_from for manifest in manifests] == ["6" * 64, None]
+    assert manifests[0].data_version == manifests[1].data_version
 
 
 def test_a_manifest_that_publishes_what_the_gate_did_not_is_refused(checkpoint):

@@ -12,7 +12,7 @@ from trinity_assets.checkpoints.directory import write_checkpoint
 from trinity_assets.checkpoints.incumbent import incumbent
 from trinity_assets.checkpoints.manifest import ManifestFields, Policy
 from trinity_assets.errors import CheckpointError
-from trinity_assets.routing.head import HeadRow
+from trinity_assets.routing.head import BestSingle, HeadRow, HeadSpec, write_heads
 from trinity_assets.routing.inputs import RouterData
 from trinity_assets.routing.table import ROUTER_TABLE, router_table_schema
 from trinity_assets.store.artifacts import ArtifactStore
@@ -87,3 +87,26 @@ def test_what_cannot_be_compared_says_why(store, declared, tmp_path):
         incumbent(store, path, replace(data, table=renamed))
     with pytest.raises(CheckpointError, match="the table that it learnt from is gone"):
         incumbent(ArtifactStore(str(tmp_path / "another")), path, data)
+
+
+def test_what_its_search_started_from_has_seen_counts_too(store, declared, tmp_path):
+    """It was trained on some of the tasks, from a head that was trained on others."""
+    data = today(declared, *POOL)
+    train, test = (TABLE[TABLE["split"] == side] for side in ("train", "test"))
+    schema = router_table_schema(list(POOL))
+    seen, own = (write_table(store, ROUTER_TABLE, rows.assign(split="train"), schema, {}) for rows in (test, train))
+    spec = HeadSpec(
+        router="starter",
+        workers=data.pool,
+        feature_spec=FEATURE_SPEC,
+        table_sha256=seen,
+        table_version="5" * 64,
+        best_single_on_train=BestSingle(worker="ada", reward=0.5),
+        trainers={},
+    )
+    before, _ = write_heads(store, {}, spec)
+    fields = declared.model_copy(update={"data": declared.data.model_copy(update={"table": own})})
+    assert len(incumbent(store, write_checkpoint(tmp_path, fields, HEAD), data).chosen) == len(TABLE)
+    warm = fields.model_copy(update={"trainer": fields.trainer.model_copy(update={"started_from": before})})
+    with pytest.raises(CheckpointError, match=f"it has learnt from {len(test)} of the tasks that are held out now"):
+        incumbent(store, write_checkpoint(tmp_path, warm, HEAD), data)
