@@ -64,6 +64,12 @@ def planted(tmp_path: Path) -> pd.DataFrame:
     return table
 
 
+@pytest.fixture
+def _unpictured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws nothing, which takes longer than training."""
+    monkeypatch.setattr("trinity_assets.routing.fitted_files.router_pictures", lambda *_: [])
+
+
 GIVEN = ("--table", "outcomes.csv", "--features", "features.npy")
 
 
@@ -136,6 +142,7 @@ def test_looks_at_the_same_held_out_tasks_are_counted(planted: pd.DataFrame, tra
     assert looked("--trainer", "constant", "--seed", "1") == [], "other tasks are held out"
 
 
+@pytest.mark.usefixtures("_unpictured")
 def test_prices_say_what_workers_cost(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
     """A price takes the place of what the table says a worker cost, for cost weights and in the evaluation."""
     (tmp_path / "prices.json").write_text('{"cyd": {"input_per_mtok": 100, "output_per_mtok": 1000}}')
@@ -176,6 +183,7 @@ def test_prices_that_fit_no_table_are_refused_together(planted: pd.DataFrame, tr
 SEARCH = ("--trainer", "sep_cma_es", "--generations", "6", "--population", "8")
 
 
+@pytest.mark.usefixtures("_unpictured")
 def test_a_killed_search_goes_on_where_it_stopped(
     planted: pd.DataFrame, train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +212,7 @@ def test_a_killed_search_goes_on_where_it_stopped(
     assert list((tmp_path / "home" / "trainings").iterdir()) == []
 
 
+@pytest.mark.usefixtures("_unpictured")
 def test_a_search_starts_from_heads_fitted_before_worker_by_name(
     planted: pd.DataFrame, train: Train, tmp_path: Path
 ) -> None:

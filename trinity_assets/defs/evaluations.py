@@ -7,7 +7,7 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
-from trinity_assets.defs.headroom import ADMISSION, HEADROOM
+from trinity_assets.defs.headroom import HEADROOM
 from trinity_assets.defs.lineage import Upstream, materialized, recorded_metadata, step
 from trinity_assets.defs.presentation import OWNERS, picture, router_group, router_tags
 from trinity_assets.defs.resources import ReportsResource, StoreResource
@@ -111,7 +111,6 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             title=f"The router {router.name}",
             published=_published(result, router.training.export, heads.spec.trainers[router.training.export]),
             headroom=recorded_metadata(context.instance, keys.table(router.name), HEADROOM) or "",
-            admissions=recorded_metadata(context.instance, keys.table(router.name), ADMISSION) or "",
             evaluation=result,
             pictures=pictures,
             facts={

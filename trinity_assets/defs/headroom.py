@@ -15,9 +15,6 @@ WORTH_ROUTING = "worth_routing"
 HEADROOM = "headroom"
 """The metadata that holds its report."""
 
-ADMISSION = "admission"
-"""The metadata that says what each worker adds to the others."""
-
 
 def headroom_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
     """The definition of the check :data:`WORTH_ROUTING` of the table ``key``."""
@@ -44,9 +41,13 @@ def headroom_checked(key: dg.AssetKey, found: "Headroom") -> dg.AssetCheckResult
     )
 
 
-def headroom_metadata(found: "Headroom") -> dict[str, Any]:
-    """The headroom on the table's page: the report, and as numbers what a perfect router gains and what can be seen."""
+def headroom_metadata(found: "Headroom", added: "Mapping[str, Admission]") -> dict[str, Any]:
+    """The headroom on the table's page: the report, and as numbers what a perfect router gains and what can be seen.
+
+    The report ends with what each worker ``added`` to the others.
+    """
     from trinity_assets.routing.headroom_report import headroom_markdown
+    from trinity_assets.routing.pool_admission import admissions_markdown
 
     numbers = {
         "headroom_oracle": found.oracle.value if found.oracle else None,
@@ -55,11 +56,5 @@ def headroom_metadata(found: "Headroom") -> dict[str, Any]:
         "detectable": found.detectable,
     }
     known = {name: value for name, value in numbers.items() if value is not None}
-    return {HEADROOM: dg.MetadataValue.md(headroom_markdown(found)), **known}
-
-
-def admission_metadata(found: "Mapping[str, Admission]") -> dict[str, Any]:
-    """What each worker adds to the others, on the table's page."""
-    from trinity_assets.routing.pool_admission import admissions_markdown
-
-    return {ADMISSION: dg.MetadataValue.md(admissions_markdown(found))} if found else {}
+    said = headroom_markdown(found) + admissions_markdown(added)
+    return {HEADROOM: dg.MetadataValue.md(said), **known}

@@ -114,8 +114,7 @@ def _report(fitted: FittedRouter, origin: Origin) -> RouterReport:
     return RouterReport(
         title="A router, as it was fitted",
         published=f"**Would be published:** {fitted.policy}, since {fitted.gate.reason}.",
-        headroom=headroom_markdown(fitted.headroom),
-        admissions=admissions_markdown(fitted.admissions),
+        headroom=headroom_markdown(fitted.headroom) + admissions_markdown(fitted.admissions),
         evaluation=fitted.evaluation,
         pictures=router_pictures(fitted.evaluation, fitted.table, records, fitted.best_single_on_train),
         facts=facts,

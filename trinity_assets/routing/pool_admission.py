@@ -10,7 +10,7 @@ import pandas as pd
 
 from trinity_assets.routing.admission import Admission, admission
 from trinity_assets.routing.head import HeadRow
-from trinity_assets.routing.headroom import RESAMPLES, table_outcomes
+from trinity_assets.routing.headroom import RESAMPLES, Outcomes, table_outcomes
 from trinity_assets.routing.oracle import sample_halves
 from trinity_assets.routing.report import points
 from trinity_assets.routing.specs import SplitSpec
@@ -61,7 +61,7 @@ class PoolOutcomes:
             TrainingError: it is the only one, or too few train tasks have all scores.
         """
         halves = sample_halves(self.solves, self.table, self.workers)
-        return _admission(self.table, self.workers, worker, halves, RESAMPLES)
+        return _admission(_train(self.table, self.workers, halves), self.workers.index(worker), RESAMPLES)
 
 
 def read_pool_outcomes(store: ArtifactStore, table_sha256: str) -> PoolOutcomes:
@@ -96,30 +96,37 @@ def admissions(table: pd.DataFrame, workers: Sequence[str], halves: np.ndarray |
     Args:
         halves: as for ``headroom``.
     """
-    complete = table_outcomes(table, workers).where((table["split"] == TRAIN).to_numpy()).complete()
-    if len(workers) < 2 or len(np.unique(complete.folds)) < 2:
+    train = _train(table, workers, halves)
+    if len(workers) < 2 or len(np.unique(train.complete().folds)) < 2:
         return {}
-    return {worker: _admission(table, workers, worker, halves, SUMMARY_RESAMPLES) for worker in workers}
-
-
-def admissions_markdown(found: Mapping[str, Admission]) -> str:
-    """The lines as a list, "" where there are none."""
-    return "".join(f"- {line}\n" for line in admissions_lines(found))
+    return {worker: _admission(train, place, SUMMARY_RESAMPLES) for place, worker in enumerate(workers)}
 
 
 def admissions_lines(found: Mapping[str, Admission]) -> list[str]:
-    """A line per worker: whether it adds anything, and the surest of its gains."""
-    return [f"{worker}: {_added(one)}" for worker, one in found.items()]
+    """The question, and a line per worker: whether it adds anything, and the surest of its gains. Nothing of nobody."""
+    if not found:
+        return []
+    return [
+        "Is each worker worth having beside the others?",
+        *(f"{worker}: {_added(one)}" for worker, one in found.items()),
+    ]
 
 
-def _admission(
-    table: pd.DataFrame, workers: Sequence[str], worker: str, halves: np.ndarray | None, resamples: int
-) -> Admission:
-    train = table_outcomes(table, workers, halves).where((table["split"] == TRAIN).to_numpy())
+def admissions_markdown(found: Mapping[str, Admission]) -> str:
+    """The same as a paragraph and a list, after what stands before."""
+    question, *answers = admissions_lines(found) or [""]
+    return f"\n{question}\n\n" + "".join(f"- {answer}\n" for answer in answers) if found else ""
+
+
+def _train(table: pd.DataFrame, workers: Sequence[str], halves: np.ndarray | None) -> Outcomes:
+    return table_outcomes(table, workers, halves).where((table["split"] == TRAIN).to_numpy())
+
+
+def _admission(train: Outcomes, worker: int, resamples: int) -> Admission:
     return admission(
         train.scores,
         train.benchmarks,
-        list(workers).index(worker),
+        worker,
         costs=train.costs,
         folds=train.folds,
         groups=train.groups,

@@ -28,8 +28,6 @@ from trinity_assets.routing.trainers.head import TrainingRecord
 GAIN = "What could be gained"
 """The section about the headroom."""
 
-ADDED = "What each worker adds to the others"
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -48,14 +46,13 @@ class RouterReport:
     Attributes:
         title: of the page.
         published: what is, or would be, published and why, in a sentence of Markdown.
-        headroom: Markdown, "" if it was not looked at; as ``admissions``.
+        headroom: Markdown, "" if it was not looked at.
         facts: what the router was made from, by name.
     """
 
     title: str
     published: str
     headroom: str
-    admissions: str
     evaluation: Evaluation
     pictures: Sequence[Picture]
     facts: Mapping[str, str]
@@ -63,8 +60,7 @@ class RouterReport:
     def markdown(self, targets: Mapping[str, str]) -> str:
         """The page; each picture is an image at the target of its name, and one without a target is left out."""
         facts = "\n".join(f"- {name}: {value}" for name, value in self.facts.items())
-        before = {GAIN: self.headroom.rstrip(), ADDED: self.admissions.rstrip()}
-        bodies = before | report_sections(self.evaluation) | {TRAINING: ""}
+        bodies = {GAIN: self.headroom.rstrip()} | report_sections(self.evaluation) | {TRAINING: ""}
         sections = [self._section(heading, body, targets) for heading, body in bodies.items()]
         made_from = [f"## What it was made from\n\n{facts}"] if facts else []
         return "\n\n".join([f"# {self.title}", self.published, *filter(None, sections), *made_from]) + "\n"

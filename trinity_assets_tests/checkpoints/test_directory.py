@@ -157,7 +157,7 @@ def test_a_manifest_of_before_workers_dropped_gates_and_warm_starts_reads_back_a
     assert (manifest.dropped, manifest.gate) == ((), None)
     # What it said of itself then, when there were no such fields.
     later = dict.fromkeys(("created_at", "environment", "dropped", "gate"), True)
-    undigested: dict[str, object] = {**later, "trainer": {"started_from"}}
+    undigested: dict[str, Any] = {**later, "trainer": {"started_from"}}
     assert manifest.digest == before.digest == digest(manifest.model_dump(mode="json", exclude=undigested))
     undigested["data"] = True
     assert manifest.data_version == digest(manifest.model_dump(mode="json", exclude=undigested))

@@ -33,7 +33,6 @@ def a_report(workers: list[str]) -> RouterReport:
         title="The router small & fast",
         published="**To be published:** the head of sep_cma_es.",
         headroom="- **Something to route**: yes.\n",
-        admissions="- ada: **no**.\n",
         evaluation=evaluation,
         pictures=router_pictures(evaluation, table, records, BestSingle(worker=workers[0], reward=0.4)),
         facts={"table": "`0123`"},
@@ -57,7 +56,6 @@ def test_each_picture_stands_in_its_section(report):
         "Training": ["convergence_sep_cma_es"],
     }
     assert "- **Something to route**: yes." in sections["What could be gained"]
-    assert sections["What each worker adds to the others"].strip() == "- ada: **no**."
     assert sections["What it was made from"].strip() == "- table: `0123`"
 
 
