@@ -182,6 +182,7 @@ def show(
 ) -> None:
     """Print each router's evaluation and where its checkpoint lies."""
     from trinity_assets.defs import keys
+    from trinity_assets.defs.evaluations import REPORT_FILE
     from trinity_assets.defs.instance import open_instance
     from trinity_assets.defs.lineage import artifact_sha256, recorded_metadata
     from trinity_assets.home import store_url, trinity_home
@@ -200,6 +201,8 @@ def show(
                 continue
             print(f"\nrouter {name}\n\n{text_report(read_evaluation(store, evaluation).evaluation)}")
             print(f"published:  {recorded_metadata(instance, keys.checkpoint(name), 'policy')}")
+            if report := recorded_metadata(instance, keys.evaluation(name), REPORT_FILE):
+                print(f"report:     {report}")
             print(f"checkpoint: {path}")
             print(f'try it:     trinity-assets route "What is 2 plus 3?" --checkpoint {path}')
 

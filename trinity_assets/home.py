@@ -42,6 +42,11 @@ def trainings_directory(home: Path) -> Path:
     return home / "trainings"
 
 
+def reports_directory(home: Path) -> Path:
+    """Where the reports of routers are kept, each one HTML file."""
+    return home / "reports"
+
+
 def live_checks_directory(home: Path) -> Path:
     """Where the reports of live checks are kept."""
     return home / "live-check"

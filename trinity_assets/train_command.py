@@ -242,11 +242,7 @@ def _print_fitted(fitted: FittedRouter, width: int) -> None:
 
     workers = ", ".join(map(printable, fitted.workers))
     print(f"{counted(len(fitted.table), 'task')}, features of width {width}, workers {workers}\n")
-    for line in headroom_lines(fitted.headroom):
-        print(line.replace("**", ""))
-    if fitted.admissions:
-        print("\nIs each worker worth having beside the others?")
-    for line in admissions_lines(fitted.admissions):
+    for line in (*headroom_lines(fitted.headroom), *admissions_lines(fitted.admissions)):
         print(line.replace("**", ""))
     print(f"\n{text_report(fitted.evaluation)}")
     print(f"gate:            {'passed' if fitted.gate.passed else 'not passed'}: {fitted.gate.reason}")

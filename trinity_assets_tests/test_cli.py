@@ -225,6 +225,8 @@ def test_show_before_and_after_the_build(empty_site: Site, site: Site, run: Run)
         with site.instance() as instance:
             path = recorded_metadata(instance, keys.checkpoint("small"), "path")
         assert f"checkpoint: {path}\n" in printed
+        page = Path(re.findall(r"^report: +(.*)$", printed, re.MULTILINE)[0])
+        assert "<h1>The router small</h1>" in (site.home / "reports" / page.name).read_text()
         status, _, complaint = run("show", "large")
         assert status == 1
         assert complaint == "error: there is no router 'large'; declared: small\n"

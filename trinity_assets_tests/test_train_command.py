@@ -64,6 +64,12 @@ def planted(tmp_path: Path) -> pd.DataFrame:
     return table
 
 
+@pytest.fixture
+def _unpictured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws nothing, which takes longer than training."""
+    monkeypatch.setattr("trinity_assets.routing.fitted_files.router_pictures", lambda *_: [])
+
+
 GIVEN = ("--table", "outcomes.csv", "--features", "features.npy")
 
 
@@ -92,8 +98,11 @@ def test_heads_are_those_of_the_assets_functions(planted: pd.DataFrame, train: T
     assert "**Would be published:** the head of ridge, since its cross-fitted gain" in report
     pictures = re.findall(r"!\[.*\]\((.*)\)", report)
     assert sorted(path.name for path in (tmp_path / "fitted").iterdir()) == sorted(
-        ["heads.safetensors", "evaluation.json", "report.md", *pictures]
+        ["heads.safetensors", "evaluation.json", "report.md", "report.html", *pictures]
     )
+    assert {"comparison.png", "chosen_ridge.png", "convergence_sep_cma_es.png"} <= set(pictures)
+    page = (tmp_path / "fitted" / "report.html").read_text()
+    assert page.count("<img ") == page.count('<img src="data:image/png;base64,') == len(pictures)
 
 
 def read_spec(path: Path) -> FittedHeadsSpec:
@@ -121,6 +130,7 @@ def test_a_head_at_a_cost_weight_can_be_exported(planted: pd.DataFrame, train: T
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
+@pytest.mark.usefixtures("_unpictured")
 def test_prices_say_what_workers_cost(planted: pd.DataFrame, train: Train, tmp_path: Path) -> None:
     """A price takes the place of what the table says a worker cost, for cost weights and in the evaluation."""
     (tmp_path / "prices.json").write_text('{"cyd": {"input_per_mtok": 100, "output_per_mtok": 1000}}')
@@ -161,6 +171,7 @@ def test_prices_that_fit_no_table_are_refused_together(planted: pd.DataFrame, tr
 SEARCH = ("--trainer", "sep_cma_es", "--generations", "6", "--population", "8")
 
 
+@pytest.mark.usefixtures("_unpictured")
 def test_a_killed_search_goes_on_where_it_stopped(
     planted: pd.DataFrame, train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +200,7 @@ def test_a_killed_search_goes_on_where_it_stopped(
     assert list((tmp_path / "home" / "trainings").iterdir()) == []
 
 
+@pytest.mark.usefixtures("_unpictured")
 def test_a_search_starts_from_heads_fitted_before_worker_by_name(
     planted: pd.DataFrame, train: Train, tmp_path: Path
 ) -> None:

@@ -7,17 +7,20 @@ import dagster as dg
 
 from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
+from trinity_assets.defs.headroom import HEADROOM
 from trinity_assets.defs.lineage import Upstream, materialized, recorded_metadata, step
 from trinity_assets.defs.presentation import OWNERS, picture, router_group, router_tags
-from trinity_assets.defs.resources import StoreResource
+from trinity_assets.defs.resources import ReportsResource, StoreResource
 from trinity_assets.errors import ArtifactError, CheckpointError
 from trinity_assets.routing.specs import EVALUATION_VERSION
-from trinity_assets.spec import digest
+from trinity_assets.spec import canonical_json, digest
 
 if TYPE_CHECKING:
     from trinity_assets.checkpoints.incumbent import Incumbent
     from trinity_assets.routing.gate import GateResult
     from trinity_assets.routing.inputs import RouterData
+    from trinity_assets.routing.results import Evaluation
+    from trinity_assets.routing.trainers.head import TrainingRecord
     from trinity_assets.store.artifacts import ArtifactStore
 
 TEST_SET = "test_set"
@@ -25,6 +28,9 @@ TEST_SET = "test_set"
 
 HEADS = "heads"
 """The metadata that names the weights that were judged."""
+
+REPORT_FILE = "report_file"
+"""The metadata that says where the report lies as one HTML file."""
 
 MOST_LOOKS = 10_000
 """Materializations that are looked through for earlier looks."""
@@ -61,13 +67,15 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         owners=OWNERS,
         tags=router_tags(router),
     )
-    def evaluation(context: dg.AssetExecutionContext, store: StoreResource) -> dg.MaterializeResult[Any]:
+    def evaluation(
+        context: dg.AssetExecutionContext, store: StoreResource, reports: ReportsResource
+    ) -> dg.MaterializeResult[Any]:
         from trinity_assets.routing.evaluation import evaluate
         from trinity_assets.routing.head import read_heads
         from trinity_assets.routing.inputs import read_router_data
-        from trinity_assets.routing.plots import comparison_plot, convergence_plot, shares_plot, solve_rates_plot
         from trinity_assets.routing.report import markdown_report
         from trinity_assets.routing.results import write_evaluation
+        from trinity_assets.routing.router_report import RouterReport, router_pictures
         from trinity_assets.routing.table import held_out_digest
         from trinity_assets.routing.trainers.all_heads import learners
 
@@ -97,15 +105,20 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             )
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported, gate = result.policy(router.training.export), result.gate(router.training.export)
-        pictures = {
-            "plot_comparison": picture(comparison_plot(result), "heads against the baselines, with intervals"),
-            "plot_solve_rates": picture(solve_rates_plot(data.table, workers), "solve rate per worker and category"),
-            "plot_shares": picture(shares_plot(result), "share of the questions that each worker gets"),
-        }
-        for name, record in heads.spec.trainers.items():
-            if record.per_generation and "cost_weight" not in record.chosen:
-                plot = convergence_plot(name, record, heads.spec.best_single_on_train)
-                pictures[f"plot_convergence_{name}"] = picture(plot, f"reward per generation of {name}")
+        pictures = router_pictures(result, data.table, heads.spec.trainers, heads.spec.best_single_on_train)
+        report = RouterReport(
+            title=f"The router {router.name}",
+            published=_published(result, router.training.export, heads.spec.trainers[router.training.export]),
+            headroom=recorded_metadata(context.instance, keys.table(router.name), HEADROOM) or "",
+            evaluation=result,
+            pictures=pictures,
+            facts={
+                **{name: f"`{sha256}`" for name, sha256 in sorted(upstream.inputs.items())},
+                "evaluation": f"`{artifact}`",
+                "features": f"`{canonical_json(data.feature_spec.model_dump(mode='json'))}`",
+            },
+        )
+        page = reports.write(f"{router.name}-{artifact[:12]}", report.html())
         metadata = {
             "verdict": exported.verdict,
             **gate_metadata(gate),
@@ -121,10 +134,20 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             "looks": result.looks,
             **({"incumbent": why_not} if why_not else {}),
             "report": dg.MetadataValue.md(markdown_report(result)),
+            REPORT_FILE: dg.MetadataValue.path(str(page)),
+            **{f"plot_{drawn.name}": picture(drawn.png, drawn.caption) for drawn in pictures},
         }
-        return materialized(key, artifact, version, upstream.inputs, metadata | pictures)
+        return materialized(key, artifact, version, upstream.inputs, metadata)
 
     return evaluation
+
+
+def _published(result: "Evaluation", export: str, record: "TrainingRecord") -> str:
+    from trinity_assets.routing.fitting import constant_worker
+
+    worker = constant_worker(result, export, record)
+    policy = f"always {worker}" if worker else f"the head of {export}"
+    return f"**To be published:** {policy}, since {result.gate(export).reason}."
 
 
 def gate_metadata(gate: "GateResult") -> dict[str, Any]:

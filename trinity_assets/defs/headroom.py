@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 WORTH_ROUTING = "worth_routing"
 """The check of a router's headroom."""
 
+HEADROOM = "headroom"
+"""The metadata that holds its report."""
+
 
 def headroom_check(key: dg.AssetKey) -> dg.AssetCheckSpec:
     """The definition of the check :data:`WORTH_ROUTING` of the table ``key``."""
@@ -38,9 +41,13 @@ def headroom_checked(key: dg.AssetKey, found: "Headroom") -> dg.AssetCheckResult
     )
 
 
-def headroom_metadata(found: "Headroom") -> dict[str, Any]:
-    """The headroom on the table's page: the report, and as numbers what a perfect router gains and what can be seen."""
+def headroom_metadata(found: "Headroom", added: "Mapping[str, Admission]") -> dict[str, Any]:
+    """The headroom on the table's page: the report, and as numbers what a perfect router gains and what can be seen.
+
+    The report ends with what each worker ``added`` to the others.
+    """
     from trinity_assets.routing.headroom_report import headroom_markdown
+    from trinity_assets.routing.pool_admission import admissions_markdown
 
     numbers = {
         "headroom_oracle": found.oracle.value if found.oracle else None,
@@ -49,13 +56,5 @@ def headroom_metadata(found: "Headroom") -> dict[str, Any]:
         "detectable": found.detectable,
     }
     known = {name: value for name, value in numbers.items() if value is not None}
-    return {"headroom": dg.MetadataValue.md(headroom_markdown(found)), **known}
-
-
-def admission_metadata(found: "Mapping[str, Admission]") -> dict[str, Any]:
-    """What each worker adds to the others on the table's page, a line each; nothing where the tasks cannot tell."""
-    from trinity_assets.routing.pool_admission import admissions_lines
-
-    return (
-        {"admission": dg.MetadataValue.md("".join(f"- {line}\n" for line in admissions_lines(found)))} if found else {}
-    )
+    said = headroom_markdown(found) + admissions_markdown(added)
+    return {HEADROOM: dg.MetadataValue.md(said), **known}

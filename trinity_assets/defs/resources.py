@@ -1,4 +1,4 @@
-"""What steps share: the artifact store, the ledger and the published checkpoints, opened only inside a step."""
+"""What steps share: the artifact store, the ledger, checkpoints and reports, opened only inside a step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from trinity_assets.home import checkpoints_directory, ledger_url, store_url, trainings_directory, trinity_home
+from trinity_assets.files import replaced_whole
+from trinity_assets.home import (
+    checkpoints_directory,
+    ledger_url,
+    reports_directory,
+    store_url,
+    trainings_directory,
+    trinity_home,
+)
 from trinity_assets.store.artifacts import ArtifactStore
 
 if TYPE_CHECKING:
@@ -59,6 +67,20 @@ class TrainingsResource(dg.ConfigurableResource):
         return Path(self.directory)
 
 
+class ReportsResource(dg.ConfigurableResource):
+    """The directory of the routers' reports."""
+
+    directory: str
+
+    def write(self, name: str, page: str) -> Path:
+        """Write the page to the file of that name, whole or not at all; returns where it lies."""
+        path = Path(self.directory) / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replaced_whole(path) as temporary:
+            temporary.write_text(page, encoding="utf-8")
+        return path
+
+
 def default_resources() -> dict[str, dg.ConfigurableResource]:
     """Everything inside ``TRINITY_HOME``."""
     home = trinity_home()
@@ -66,5 +88,6 @@ def default_resources() -> dict[str, dg.ConfigurableResource]:
         "store": StoreResource(url=store_url(home)),
         "ledger": LedgerResource(home=str(home)),
         "checkpoints": CheckpointsResource(directory=str(checkpoints_directory(home))),
+        "reports": ReportsResource(directory=str(reports_directory(home))),
         "trainings": TrainingsResource(directory=str(trainings_directory(home))),
     }

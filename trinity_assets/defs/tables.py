@@ -8,7 +8,7 @@ from trinity_assets.catalog.catalog import Catalog, Router
 from trinity_assets.defs import keys
 from trinity_assets.defs.answers import answers_identity
 from trinity_assets.defs.dropping import cell_records, dropped_metadata, drops_workers, may_lack_metadata
-from trinity_assets.defs.headroom import admission_metadata, headroom_check, headroom_checked, headroom_metadata
+from trinity_assets.defs.headroom import headroom_check, headroom_checked, headroom_metadata
 from trinity_assets.defs.lineage import Upstream, artifact_sha256, materialized, step
 from trinity_assets.defs.presentation import OWNERS, preview, router_group, router_tags
 from trinity_assets.defs.resources import StoreResource
@@ -117,8 +117,7 @@ def _table(router: Router) -> dg.AssetsDefinition:
             "solved_by_any": float((scores.max(axis="columns") == 1).mean()),
             "no_signal": int((scores.max(axis="columns") == scores.min(axis="columns")).sum()),
             "preview": preview(frame[["task_id", "category", "split", *scores.columns]]),
-            **headroom_metadata(found),
-            **admission_metadata(added),
+            **headroom_metadata(found, added),
             **dropped_metadata(dropped),
         }
         # With the reasons, since the checkpoint says them.

@@ -9,18 +9,19 @@ the exact test of the discordant tasks agrees at 5%.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.baselines import Choices, Side, baselines, best_single, pick
+from trinity_assets.routing.baselines import Choices, Side, baselines, pick
 from trinity_assets.routing.completeness import Dropped
-from trinity_assets.routing.crossfit import Learn, TrainTasks, cross_fit
+from trinity_assets.routing.cost_quality import frontier, gaps_recovered
+from trinity_assets.routing.crossfit import TrainTasks, cross_fit
 from trinity_assets.routing.gate import judge
 from trinity_assets.routing.objective import route
+from trinity_assets.routing.resampling import Resampling
 from trinity_assets.routing.results import (
     BOUNDS,
     REFERENCE,
@@ -28,57 +29,20 @@ from trinity_assets.routing.results import (
     Comparison,
     Evaluation,
     GapClosed,
+    HeadChoices,
     IncumbentResult,
     Kind,
-    LeftOut,
     PolicyResult,
-    SeedSpread,
 )
+from trinity_assets.routing.retraining import Recipes, left_out, seed_spreads
 from trinity_assets.routing.specs import GateSpec
 from trinity_assets.routing.split import TEST, TRAIN
-from trinity_assets.routing.statistics import (
-    detectable_difference,
-    discordant,
-    oracle_gap_closed,
-    paired_bootstrap,
-    task_groups,
-    verdict,
-)
+from trinity_assets.routing.statistics import detectable_difference, oracle_gap_closed, task_groups
 from trinity_assets.routing.table import latency_matrix, priced_costs, score_matrix
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.workers.specs import Price
 
 RESAMPLES = 5000
-
-Recipes = Mapping[str, Sequence[Learn]]
-"""How heads are learnt, by trainer: as the exported head was, then the same with other training seeds."""
-
-
-@dataclass(frozen=True)
-class _Resampling:
-    """How differences on some tasks are resampled; ``groups`` (n,) are the tasks' near-duplicate groups."""
-
-    groups: np.ndarray
-    resamples: int
-    seed: int
-
-    def compared(self, differences: np.ndarray) -> list[dict[str, Any]]:
-        """The fields of a ``Difference`` for each column of (n, k), or of (n, seeds, k), differences."""
-        low, high = paired_bootstrap(differences, self.resamples, self.seed, self.groups)
-        by_task = differences if differences.ndim == 2 else differences.mean(axis=1)
-        return [self._fields(by_task[:, one], float(low[one]), float(high[one])) for one in range(by_task.shape[1])]
-
-    def _fields(self, differences: np.ndarray, low: float, high: float) -> dict[str, Any]:
-        found = discordant(differences, self.groups)
-        return {
-            "difference": float(differences.mean()),
-            "low": low,
-            "high": high,
-            "wins": found.wins,
-            "losses": found.losses,
-            "p": found.p,
-            "verdict": verdict(low, high, found.p),
-        }
 
 
 def evaluate(
@@ -129,7 +93,7 @@ def evaluate(
             f"({n_missing} test tasks lack a score); add tasks, settle the missing answers or change the split"
         )
     tasks = TrainTasks(train.features, train.scores, train.costs, table["fold"].to_numpy()[in_train], groups[in_train])
-    resampling = _Resampling(groups[in_test & complete], resamples, seed)
+    resampling = Resampling(groups[in_test & complete], resamples, seed)
     references = baselines(train, test)
     choices = [*_head_choices(heads, records or {}, test, workers), *references]
     values = {policy.name: policy.values(test.scores) for policy in choices}
@@ -143,6 +107,7 @@ def evaluate(
         )
         for policy, compared in zip(choices, resampling.compared(differences), strict=True)
     ]
+    head_choices = [policy for policy in choices if policy.name in heads]
     return Evaluation(
         workers=tuple(workers),
         dropped=tuple(dropped),
@@ -155,12 +120,15 @@ def evaluate(
         policies=tuple(results),
         benchmarks=tuple(_per_benchmark(test.benchmarks, values)),
         comparisons=tuple(_comparisons(list(heads), values, resampling)),
-        seeds=tuple(_seed_spreads(recipes or {}, tasks, test, values[REFERENCE], resampling)),
-        left_out=tuple(_left_out(recipes or {}, tasks, train.benchmarks, test, workers, resampling)),
+        seeds=tuple(seed_spreads(recipes or {}, tasks, test, values[REFERENCE], resampling)),
+        left_out=tuple(left_out(recipes or {}, tasks, train.benchmarks, test, workers, resampling)),
         gates=tuple(
             judge(name, tasks, cross_fit(tasks, learns[0]), gate or GateSpec(), resamples=resamples, seed=seed)
             for name, learns in (recipes or {}).items()
         ),
+        choices=tuple(_against_best(policy, test.scores) for policy in head_choices),
+        frontier=frontier(head_choices, test, workers, resampling),
+        recovered=tuple(gaps_recovered(_deciding(heads, records or {}), train, test, workers, resampling)),
         incumbent=_incumbent(published, heads, values, test, in_test & complete, resampling) if published else None,
         looks=looks,
     )
@@ -172,7 +140,7 @@ def _incumbent(
     values: Mapping[str, np.ndarray],
     test: Side,
     rows: np.ndarray,
-    resampling: _Resampling,
+    resampling: Resampling,
 ) -> IncumbentResult:
     """The published checkpoint beside its challengers; ``rows`` (n,) of the table are the test tasks."""
     checkpoint, chosen = published
@@ -203,6 +171,22 @@ def _head_choices(
     return [pick(name, f"the head trained by {name}", picked, len(workers)) for name, picked in chosen.items()]
 
 
+def _deciding(heads: Mapping[str, np.ndarray], records: Mapping[str, TrainingRecord]) -> dict[str, np.ndarray]:
+    """The heads that do not stand for a constant worker."""
+    return {name: head for name, head in heads.items() if name not in records or records[name].constant is None}
+
+
+def _against_best(policy: Choices, scores: np.ndarray) -> HeadChoices:
+    asked = policy.shares.argmax(axis=1)
+    best = scores == scores.max(axis=1, keepdims=True)
+    hit = best[np.arange(len(scores)), asked]
+    credited = np.where(hit[:, None], policy.shares, best / best.sum(axis=1, keepdims=True))
+    same = best.all(axis=1)
+    columns = np.concatenate([np.where(same[:, None], 0.0, credited), same[:, None]], axis=1)
+    counts = policy.shares.T @ columns
+    return HeadChoices(head=policy.name, counts=tuple(map(tuple, counts.tolist())))
+
+
 def _kind(policy: Choices, heads: Mapping[str, np.ndarray]) -> Kind:
     if policy.name in heads:
         return "head"
@@ -214,7 +198,7 @@ def _measured(
     values: Mapping[str, np.ndarray],
     latencies: np.ndarray,
     test: Side,
-    resampling: _Resampling,
+    resampling: Resampling,
 ) -> dict[str, Any]:
     """What a policy does beside its difference to the reference; ``values`` (n,) are all policies' scores."""
     own, reference = values[policy.name], values[REFERENCE]
@@ -236,78 +220,13 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _comparisons(heads: Sequence[str], values: Mapping[str, np.ndarray], resampling: _Resampling) -> list[Comparison]:
+def _comparisons(heads: Sequence[str], values: Mapping[str, np.ndarray], resampling: Resampling) -> list[Comparison]:
     """Every head beside every policy that can be run, the reference aside, which the policies' results are about."""
     pairs = [(head, other) for head in heads for other in values if other not in (*BOUNDS, REFERENCE) and other != head]
     if not pairs:
         return []
     compared = resampling.compared(np.stack([values[head] - values[other] for head, other in pairs], axis=1))
     return [Comparison(head=head, other=other, **one) for (head, other), one in zip(pairs, compared, strict=True)]
-
-
-def _seed_spreads(
-    recipes: Recipes, tasks: TrainTasks, test: Side, reference: np.ndarray, resampling: _Resampling
-) -> list[SeedSpread]:
-    """Trainers that draw: what other training seeds would have given, on the test tasks."""
-    spreads = []
-    objective = tasks.objective()
-    rows = np.arange(len(test.scores))
-    for name, learns in recipes.items():
-        if len(learns) < 2:
-            continue
-        scores = np.stack([test.scores[rows, learn(objective).picks(test.features)] for learn in learns], axis=1)
-        (compared,) = resampling.compared((scores - reference[:, None])[:, :, None])
-        by_seed = scores.mean(axis=0)
-        spreads.append(
-            SeedSpread(
-                trainer=name,
-                seeds=len(learns),
-                lowest=float(by_seed.min()),
-                highest=float(by_seed.max()),
-                **compared,
-            )
-        )
-    return spreads
-
-
-def _left_out(
-    recipes: Recipes,
-    tasks: TrainTasks,
-    train_benchmarks: np.ndarray,
-    test: Side,
-    workers: Sequence[str],
-    resampling: _Resampling,
-) -> list[LeftOut]:
-    """How each trainer's head does on a benchmark that it has not seen; nothing where there is only one.
-
-    A benchmark is passed over for a trainer that cannot learn from the others, and one without test tasks for all.
-    """
-    found = []
-    for benchmark in np.unique(test.benchmarks):
-        seen, unseen = train_benchmarks != benchmark, test.benchmarks == benchmark
-        if not seen.any():
-            continue
-        single = best_single(tasks.scores[seen], tasks.costs[seen])
-        scores, rows = test.scores[unseen], np.arange(unseen.sum())
-        here = _Resampling(resampling.groups[unseen], resampling.resamples, resampling.seed)
-        for name, learns in recipes.items():
-            try:
-                head = learns[0](tasks.objective(seen))
-            except TrainingError:
-                continue
-            routed = scores[rows, head.picks(test.features[unseen])]
-            (compared,) = here.compared((routed - scores[:, single])[:, None])
-            found.append(
-                LeftOut(
-                    trainer=name,
-                    benchmark=str(benchmark),
-                    n_test=len(routed),
-                    accuracy=float(routed.mean()),
-                    reference_worker=workers[single],
-                    **compared,
-                )
-            )
-    return found
 
 
 def _per_benchmark(benchmarks: np.ndarray, values: Mapping[str, np.ndarray]) -> list[BenchmarkResult]:

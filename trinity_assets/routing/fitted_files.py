@@ -1,4 +1,4 @@
-"""A fitted router as a directory: its heads, its evaluation, and a report that a person reads with its pictures."""
+"""A fitted router as a directory: its heads, its evaluation, and a report for people, as HTML and as Markdown."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from trinity_assets.errors import TrainingError
 from trinity_assets.routing.fitting import FittedRouter
 from trinity_assets.routing.head import METADATA_KEY, BestSingle
 from trinity_assets.routing.headroom_report import headroom_markdown
-from trinity_assets.routing.plots import comparison_plot, shares_plot, solve_rates_plot
-from trinity_assets.routing.report import markdown_report
+from trinity_assets.routing.router_report import RouterReport, router_pictures
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.spec import Sha256, Spec, canonical_json
 
 HEADS_FILE = "heads.safetensors"
 EVALUATION_FILE = "evaluation.json"
-REPORT_FILE = "report.md"
+MARKDOWN_FILE = "report.md"
+HTML_FILE = "report.html"
 
 KIND = "fitted_heads"
 
@@ -72,24 +72,22 @@ def require_new(directory: Path) -> None:
 
 
 def write_fitted(fitted: FittedRouter, origin: Origin, directory: Path) -> None:
-    """Write ``heads.safetensors``, ``evaluation.json``, ``report.md`` and its pictures to a new ``directory``.
+    """Write heads, evaluation, and the report as ``report.html`` and as ``report.md`` with its pictures.
 
-    It appears under its name complete or not at all. Equal routers are equal bytes, the pictures aside.
+    The new ``directory`` appears under its name complete or not at all. Equal routers are equal bytes, pictures aside.
 
     Raises:
         TrainingError: there is something already, or it cannot be written.
     """
     require_new(directory)
-    pictures = {
-        "comparison.png": comparison_plot(fitted.evaluation),
-        "solve_rates.png": solve_rates_plot(fitted.table, fitted.workers),
-        "shares.png": shares_plot(fitted.evaluation),
-    }
+    report = _report(fitted, origin)
+    pictures = {f"{picture.name}.png": picture.png for picture in report.pictures}
     evaluation = json.dumps(fitted.evaluation.model_dump(mode="json"), indent=2, allow_nan=False)
     files = {
         HEADS_FILE: _heads(fitted, origin),
         EVALUATION_FILE: f"{evaluation}\n".encode(),
-        REPORT_FILE: _report(fitted, list(pictures)).encode(),
+        MARKDOWN_FILE: report.markdown({picture.name: f"{picture.name}.png" for picture in report.pictures}).encode(),
+        HTML_FILE: report.html().encode(),
     }
     _write_whole(directory, files | pictures)
 
@@ -107,17 +105,19 @@ def _heads(fitted: FittedRouter, origin: Origin) -> bytes:
     return save({name: head.weights for name, head in fitted.heads.items()}, metadata={METADATA_KEY: metadata})
 
 
-def _report(fitted: FittedRouter, pictures: list[str]) -> str:
-    parts = [
-        "# A router, as it was fitted",
-        f"**Would be published:** {fitted.policy}, since {fitted.gate.reason}.",
-        "## What could be gained",
-        headroom_markdown(fitted.headroom).rstrip(),
-        "## What was gained",
-        markdown_report(fitted.evaluation).rstrip(),
-        *(f"![{picture.partition('.')[0].replace('_', ' ')}]({picture})" for picture in pictures),
-    ]
-    return "\n\n".join(parts) + "\n"
+def _report(fitted: FittedRouter, origin: Origin) -> RouterReport:
+    records = {name: head.record for name, head in fitted.heads.items()}
+    facts = {name: f"`{value}`" for name, value in origin.model_dump(mode="json").items() if isinstance(value, str)}
+    if origin.feature_spec is not None:
+        facts["features"] = f"`{canonical_json(origin.feature_spec.model_dump(mode='json'))}`"
+    return RouterReport(
+        title="A router, as it was fitted",
+        published=f"**Would be published:** {fitted.policy}, since {fitted.gate.reason}.",
+        headroom=headroom_markdown(fitted.headroom),
+        evaluation=fitted.evaluation,
+        pictures=router_pictures(fitted.evaluation, fitted.table, records, fitted.best_single_on_train),
+        facts=facts,
+    )
 
 
 def _write_whole(directory: Path, files: Mapping[str, bytes]) -> None:

@@ -5,21 +5,25 @@ Each function returns a PNG, kept small enough to be embedded in an asset's meta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from trinity_assets.errors import TrainingError
 from trinity_assets.routing.baselines import mean_known
+from trinity_assets.routing.frontier import non_decreasing_hull
 from trinity_assets.routing.head import BestSingle
 from trinity_assets.routing.report import points
-from trinity_assets.routing.results import Evaluation, PolicyResult
+from trinity_assets.routing.results import REFERENCE, Evaluation, PolicyResult
+from trinity_assets.routing.specs import trainer_of
 from trinity_assets.routing.table import score_matrix
-from trinity_assets.routing.theme import ACCENT, FAINT, INK, SERIES, figure, legend_below, plot
+from trinity_assets.routing.theme import ACCENT, FAINT, INK, SERIES, beside_points, figure, legend_below, plot
 from trinity_assets.routing.trainers.head import TrainingRecord
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
@@ -123,6 +127,84 @@ def comparison_plot(evaluation: Evaluation) -> Figure:
     axes.grid(axis="x")
     axes.spines["left"].set_visible(False)
     return drawing
+
+
+@plot
+def chosen_plot(evaluation: Evaluation, head: str) -> Figure:
+    """Whom a head asked, against who was best on that task, in tasks; on the diagonal it asked as well as one can."""
+    counts = np.array(next(one.counts for one in evaluation.choices if one.head == head))
+    decided = evaluation.n_test - counts[:, -1].sum()
+    detail = f"a best worker asked on {np.trace(counts):.0f} of {decided:.0f} held-out tasks that tell workers apart"
+    drawing, axes = figure(
+        2.6 + 0.72 * counts.shape[1], 1.9 + 0.36 * len(counts), f"{head}: asked, against best\n{detail}"
+    )
+    axes.imshow(counts, cmap=_blues(), vmin=0, vmax=max(counts.max(), 1.0), aspect="auto")
+    for (row, column), count in np.ndenumerate(counts):
+        axes.text(
+            column,
+            row,
+            f"{count:.0f}" if count == round(count) else f"{count:.1f}",
+            ha="center",
+            va="center",
+            color="white" if count > 0.55 * counts.max() else INK,
+            fontweight="bold" if row == column else "normal",
+        )
+    axes.axvline(len(counts) - 0.5, color="white", linewidth=4)
+    columns = [*evaluation.workers, "all alike"]
+    axes.set_xticks(range(len(columns)), columns, rotation=35, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(counts)), evaluation.workers)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("best on the task", color=FAINT, loc="left")
+    axes.set_ylabel("asked", color=FAINT, loc="top")
+    return drawing
+
+
+@plot
+def frontier_plot(evaluation: Evaluation) -> Figure:
+    """Accuracy against cost: the single workers and what lies between them, the baselines, and each trainer's heads.
+
+    Raises:
+        TrainingError: the evaluation has no frontier.
+    """
+    if evaluation.frontier is None:
+        raise TrainingError("there is no frontier to draw: a worker's cost is unknown, or all of them cost the same")
+    drawing, axes = figure(7.2, 4.6, f"Accuracy against cost\n{evaluation.n_test} held-out tasks")
+    singles = {one.worker: (1000 * one.cost_usd, 100 * one.accuracy) for one in evaluation.frontier.singles}
+    axes.plot(*_hull(singles), color=FAINT, linewidth=1.2, linestyle="--", label="workers, mixed by chance")
+    labels = _marked(axes, singles, INK, "s")
+    shown = [
+        one for one in evaluation.policies if one.cost_usd is not None and one.name not in (REFERENCE, "hindsight")
+    ]
+    points = {one.name: (1000 * one.cost_usd, 100 * one.accuracy) for one in shown if one.cost_usd is not None}
+    for kind, color in (("baseline", ACCENT), ("bound", FAINT)):
+        labels |= _marked(axes, {one.name: points[one.name] for one in shown if one.kind == kind}, color, "D")
+    trainers = dict.fromkeys(trainer_of(one.name) for one in shown if one.kind == "head")
+    for trainer, color in zip(trainers, SERIES, strict=False):
+        family = {name: point for name, point in points.items() if trainer_of(name) == trainer}
+        axes.plot(*_hull(family), color=color, linewidth=1.8, label=trainer)
+        labels |= _marked(axes, family, color, "o", named=[trainer])
+    axes.set_xlabel("USD per 1000 tasks")
+    axes.yaxis.set_major_formatter("{x:.0f}%")
+    axes.grid()
+    axes.margins(0.08)
+    legend_below(drawing, axes, columns=3)
+    beside_points(axes, labels)
+    return drawing
+
+
+def _hull(points: Mapping[str, tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    return non_decreasing_hull(*np.array(list(points.values())).T)
+
+
+def _marked(
+    axes: Axes, points: Mapping[str, tuple[float, float]], color: str, marker: str, named: Sequence[str] | None = None
+) -> dict[str, tuple[float, float, str]]:
+    """Draw the points; returns where those of them that are ``named``, or all, want their names."""
+    if not points:
+        return {}
+    across, up = np.array(list(points.values())).T
+    axes.scatter(across, up, color=color, marker=marker, s=26, zorder=3)
+    return {name: (*point, color) for name, point in points.items() if named is None or name in named}
 
 
 def _outcome(result: PolicyResult) -> str:

@@ -103,8 +103,19 @@ def admissions(table: pd.DataFrame, workers: Sequence[str], halves: np.ndarray |
 
 
 def admissions_lines(found: Mapping[str, Admission]) -> list[str]:
-    """A line per worker: whether it adds anything, and the surest of its gains."""
-    return [f"{worker}: {_added(one)}" for worker, one in found.items()]
+    """The question, and a line per worker: whether it adds anything, and the surest of its gains. Nothing of nobody."""
+    if not found:
+        return []
+    return [
+        "Is each worker worth having beside the others?",
+        *(f"{worker}: {_added(one)}" for worker, one in found.items()),
+    ]
+
+
+def admissions_markdown(found: Mapping[str, Admission]) -> str:
+    """The same as a paragraph and a list, after what stands before."""
+    question, *answers = admissions_lines(found) or [""]
+    return f"\n{question}\n\n" + "".join(f"- {answer}\n" for answer in answers) if found else ""
 
 
 def _train(table: pd.DataFrame, workers: Sequence[str], halves: np.ndarray | None) -> Outcomes:

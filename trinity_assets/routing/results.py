@@ -101,6 +101,63 @@ class LeftOut(Difference):
     reference_worker: str
 
 
+class SinglePoint(Spec):
+    """A worker that is always asked, on the test tasks; ``cost_usd`` per task."""
+
+    worker: str
+    cost_usd: float
+    accuracy: float
+
+
+class SweepResult(Spec):
+    """A trainer's heads at all cost weights, as one set of policies.
+
+    ``aiq`` is their average improvement in quality over the range of the workers' costs, and ``difference`` how far it
+    is above that of the workers alone, with its 95% interval.
+    """
+
+    trainer: str
+    heads: tuple[str, ...]
+    aiq: float
+    difference: float
+    low: float
+    high: float
+
+
+class Frontier(Spec):
+    """Quality against cost. ``singles_aiq`` is what tossing coins between the single workers reaches."""
+
+    singles: tuple[SinglePoint, ...]
+    singles_aiq: float
+    sweeps: tuple[SweepResult, ...]
+
+
+class GapRecovered(Spec):
+    """Of what ``strong`` is better than ``weak``, the share that a head recovers on average over all numbers of calls.
+
+    ``apgr`` is 0.5 for a head that ranks tasks at random, with its 95% interval from ``low`` to ``high``.
+    """
+
+    head: str
+    weak: str
+    strong: str
+    apgr: float
+    low: float
+    high: float
+
+
+class HeadChoices(Spec):
+    """Whom a head asked, against who was best on that task.
+
+    ``counts`` has a row per worker that is asked and a column per worker that is best, and one more for the tasks on
+    which all score the same. A task with several best workers counts for the one that was asked if it is among them,
+    else for each of them in part.
+    """
+
+    head: str
+    counts: tuple[tuple[float, ...], ...]
+
+
 class IncumbentResult(Spec):
     """The checkpoint that was published before, on the same test tasks, and every head above it."""
 
@@ -123,9 +180,11 @@ class Evaluation(Spec):
     ``dropped`` are the pool's workers that the router was trained without. ``n_missing`` test tasks were left out
     because a score is unknown. ``reference_worker`` is the single worker that was best on train. ``comparisons`` are of
     every head with every other policy but the reference. ``seeds`` and ``left_out`` are of heads that were trained for
-    this evaluation alone, and ``gates`` say of each trainer whether its head may be published. ``looks`` counts how
-    often different heads have been trained and judged on these same test tasks, this time included, None where nobody
-    counts: the more there were, the likelier it is that the best of them owes something to luck.
+    this evaluation alone, and ``gates`` say of each trainer whether its head may be published. ``frontier`` is None
+    where a cost is unknown or all are the same, and ``recovered`` empty where no worker is surely better than the
+    cheapest. ``looks`` counts how often different heads have been trained and judged on these same test tasks, this
+    time included, None where nobody counts: the more there were, the likelier it is that the best of them owes
+    something to luck.
     """
 
     version: int = EVALUATION_VERSION
@@ -143,6 +202,9 @@ class Evaluation(Spec):
     seeds: tuple[SeedSpread, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     gates: tuple[GateResult, ...] = ()
+    choices: tuple[HeadChoices, ...] = ()
+    frontier: Frontier | None = None
+    recovered: tuple[GapRecovered, ...] = ()
     incumbent: IncumbentResult | None = None
     looks: int | None = Field(default=None, ge=1)
 
@@ -184,7 +246,7 @@ def write_evaluation(store: ArtifactStore, evaluation: Evaluation, inputs: Mappi
         "policies": {"__all__": {"cost_usd", "latency_s"}},
         "gates": {"__all__": {"saving", "reason"}},
     }
-    undecisive |= {"incumbent": True, "looks": True}
+    undecisive |= {"incumbent": True, "looks": True, "frontier": True, "recovered": True}
     if not evaluation.dropped:  # a later field, which changes no version of an evaluation that has no use for it
         undecisive["dropped"] = True
     decisive = evaluation.model_dump(mode="json", exclude=undecisive)

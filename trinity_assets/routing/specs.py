@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TABLE_VERSION = 1
 """Raise it when equal solves and tasks would be joined or split differently."""
 
-EVALUATION_VERSION = 2
+EVALUATION_VERSION = 3
 """Raise it when equal tables and heads would be judged differently."""
 
 
@@ -212,6 +212,11 @@ class RouterTraining(Spec):
 def weighted_head(trainer: str, cost_weight: float) -> str:
     """The name of a trainer's head at a cost weight, with all its digits: the weight is read back from it."""
     return f"{trainer}@{repr(cost_weight).removesuffix('.0')}"
+
+
+def trainer_of(head: str) -> str:
+    """The trainer of the head of that name, which it may have trained at a cost weight."""
+    return head.partition("@")[0]
 
 
 def _settings(name: str, values: Any) -> Spec:

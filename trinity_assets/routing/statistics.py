@@ -261,6 +261,13 @@ def _grouped(values: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.nda
     return sums, sizes.astype(np.float64)
 
 
+def task_weights(groups: np.ndarray, resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each task (n) is drawn in each of :func:`resampled_means`' resamples, (rows, n) at a time."""
+    _, members = np.unique(groups, return_inverse=True)
+    for _, weights in _draws(np.random.default_rng(seed), int(members.max()) + 1, resamples):
+        yield weights[:, members]
+
+
 def _draws(generator: np.random.Generator, m: int, resamples: int) -> Iterator[tuple[slice, np.ndarray]]:
     """How often each of ``m`` is drawn in each resample, (rows, m) at a time with the rows' place."""
     drawn = max(1, m - 1)

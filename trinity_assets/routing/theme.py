@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ GRID = "#e4e7eb"
 ACCENT = "#d1495b"
 SERIES = ("#2a6f97", "#e09f3e", "#5b8e7d", "#9e2a2b", "#7b6ca8", "#61a5c2", "#bc6c25", "#8a9a5b", "#c77d92", "#4a5759")
 """Distinct in hue and in lightness, for up to ten workers; more start over."""
+
+LABEL_SIZE = 8
+"""Points, of a text beside what it names."""
 
 PALETTES = (64, 32, 16)
 MAX_BYTES = 35_000
@@ -94,3 +97,39 @@ def legend_below(drawing: Figure, axes: Axes, columns: int) -> None:
     """The legend under the plot, where long worker names have room."""
     handles, labels = axes.get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=1.4, columnspacing=1.4)
+
+
+def beside_points(axes: Axes, labels: Mapping[str, tuple[float, float, str]]) -> None:
+    """Write each label beside its point (x, y, colour): right of it, or left near the edge, none over another.
+
+    A label that would meet one of a lower point is moved up until it meets none.
+    """
+    drawing = axes.get_figure(root=True)
+    if drawing is None:
+        return
+    drawing.draw_without_rendering()  # places the axes, which decides where points lie
+    pixels = drawing.dpi / 72
+    height, gap = 1.3 * LABEL_SIZE * pixels, 7 * pixels
+    inside = axes.get_window_extent()
+    taken: list[tuple[float, float, float]] = []
+    for name, (x, y, color) in sorted(labels.items(), key=lambda label: label[1][1]):
+        across, up = axes.transData.transform((x, y))
+        width = 0.6 * LABEL_SIZE * pixels * len(name)
+        leftwards = bool(across + gap + width > inside.x1)
+        left = across - gap - width if leftwards else across + gap
+        placed = up
+        for other_left, other_right, other in sorted(taken, key=lambda other: other[2]):
+            if left < other_right and other_left < left + width and abs(placed - other) < height:
+                placed = other + height
+        taken.append((left, left + width, placed))
+        axes.annotate(
+            name,
+            (x, y),
+            ((-7 if leftwards else 7), (placed - up) / pixels),
+            textcoords="offset points",
+            ha="right" if leftwards else "left",
+            va="center",
+            fontsize=LABEL_SIZE,
+            color=color,
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5} if placed > up + height / 2 else None,
+        )

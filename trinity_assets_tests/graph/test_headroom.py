@@ -8,6 +8,7 @@ import pytest
 from trinity_assets.defs.headroom import WORTH_ROUTING
 from trinity_assets.defs.lineage import newest_materialization
 from trinity_assets.routing.headroom import headroom
+from trinity_assets.routing.pool_admission import admissions, admissions_lines
 from trinity_assets.routing.table import ROUTER_TABLE
 from trinity_assets.store.tables import read_table
 from trinity_assets_tests.graph.scripted_models import WORKERS
@@ -30,7 +31,8 @@ def checked(site: Site) -> tuple[bool, str]:
 
 
 def test_the_page_of_a_table_says_what_a_router_could_gain(site: Site) -> None:
-    found = headroom(read_table(site.store, ROUTER_TABLE, site.sha256(TABLE)).frame, list(WORKERS))
+    frame = read_table(site.store, ROUTER_TABLE, site.sha256(TABLE)).frame
+    found = headroom(frame, list(WORKERS))
     assert found.oracle is not None and found.nothing_to_route is not None
     with site.instance() as instance:
         materialization = newest_materialization(instance, KEY)
@@ -40,6 +42,9 @@ def test_the_page_of_a_table_says_what_a_router_could_gain(site: Site) -> None:
     assert shown["detectable"] == pytest.approx(found.detectable, rel=1e-5)
     assert "headroom_cross_fitted" not in shown
     assert str(shown["headroom"]).startswith("- **Nothing to route**: too few tasks")
+    added = admissions_lines(admissions(frame, list(WORKERS)))
+    assert len(added) == 1 + len(WORKERS)
+    assert all(line in str(shown["headroom"]) for line in added)
     assert checked(site) == (False, f"nothing to route: {found.nothing_to_route}")
 
 

@@ -285,6 +285,8 @@ def test_an_evaluation_is_an_artifact_whose_version_is_blind_to_costs(tmp_path):
         "looks": True,
         "incumbent": True,
         "dropped": True,
+        "frontier": True,
+        "recovered": True,
         "policies": {"__all__": {"cost_usd", "latency_s"}},
     }
     assert version == digest(evaluation.model_dump(mode="json", exclude=measured)), "as before there was such a field"
@@ -317,7 +319,7 @@ def test_reports_say_what_was_measured():
     assert "| quiz | " in markdown
     assert "reference" in text
     assert f"these {evaluation.n_test} tasks" in text
-    assert len({line.count("|") for line in markdown.split("\n\n")[1].splitlines()}) == 1
+    assert len({line.count("|") for line in markdown.split("\n\n")[2].splitlines()}) == 1
 
 
 def test_reports_say_who_is_missing_and_why():

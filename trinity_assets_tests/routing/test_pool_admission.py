@@ -9,7 +9,7 @@ import pytest
 from trinity_assets.errors import TrainingError
 from trinity_assets.routing.admission import admission
 from trinity_assets.routing.head import HeadRow
-from trinity_assets.routing.pool_admission import PoolOutcomes, admissions, admissions_lines
+from trinity_assets.routing.pool_admission import PoolOutcomes, admissions, admissions_lines, admissions_markdown
 from trinity_assets.routing.specs import SplitSpec
 from trinity_assets.routing.table import join_table, score_matrix
 from trinity_assets_tests.routing.planted import WORKERS, table_of
@@ -58,7 +58,10 @@ def test_each_worker_is_held_against_the_others_on_train_tasks_alone() -> None:
     blind.loc[held_out, [f"score__{worker}" for worker in WORKERS]] = 0.0
     assert admissions(blind, WORKERS) == found
     lookup = found["ada"].lookup
-    assert admissions_lines(found)[0] == (
+    question, of_first, *others = admissions_lines(found)
+    assert (question, len(others)) == ("Is each worker worth having beside the others?", 2)
+    assert admissions_markdown(found) == f"\n{question}\n\n" + "".join(f"- {line}\n" for line in (of_first, *others))
+    assert of_first == (
         f"ada: **yes**, it adds {100 * lookup.value:+.1f} points ({100 * lookup.low:+.1f} to {100 * lookup.high:+.1f}) "
         f"to the best worker per benchmark, and at most {100 * found['ada'].oracle.value:+.1f} points to a perfect "
         "router"
@@ -91,4 +94,4 @@ def test_where_nothing_can_be_compared_nothing_is_said() -> None:
     scores = np.full((20, 2), np.nan)
     assert admissions(table_of(scores, WORKERS[:2]), WORKERS[:2]) == {}
     assert admissions(table_of(np.ones((20, 1)), WORKERS[:1]), WORKERS[:1]) == {}
-    assert admissions_lines({}) == []
+    assert (admissions_lines({}), admissions_markdown({})) == ([], "")
