@@ -112,6 +112,7 @@ def read_spec(path: Path) -> FittedHeadsSpec:
     return FittedHeadsSpec.model_validate(header["spec"])
 
 
+@pytest.mark.usefixtures("_unpictured")
 def test_a_dominated_pool_publishes_the_best_single_worker(train: Train, tmp_path: Path) -> None:
     table_of(np.tile([0.0, 1.0, 0.5], (N, 1)), WORKERS).to_csv(tmp_path / "outcomes.csv", index=False)
     np.save(tmp_path / "features.npy", features(N, HIDDEN))
@@ -286,6 +287,7 @@ def test_what_cannot_be_is_refused_in_one_line(planted: pd.DataFrame, train: Tra
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.usefixtures("_unpictured")
 def test_nothing_is_left_where_the_directory_cannot_be_renamed(
     planted: pd.DataFrame, train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
