@@ -192,7 +192,8 @@ def _mirrored_pairs(points: np.ndarray, mean: np.ndarray, injected: int) -> tupl
     second = np.concatenate([places[1:injected:2], drawn[half:]])
     outermost = [0, len(second) - 1]
     between = (points[first[outermost]] + points[second[outermost]]) / 2
-    return (first, second) if np.allclose(between, mean, rtol=1e-6, atol=1e-9) else None
+    # What np.allclose says, which takes a twentieth of a small generation to say it.
+    return (first, second) if (np.abs(between - mean) <= 1e-9 + 1e-6 * np.abs(mean)).all() else None
 
 
 def _row(
@@ -238,8 +239,11 @@ def _strategy(origin: np.ndarray, settings: SepCMAESSettings) -> CMAEvolutionStr
     def draw(number: int, dimensions: int) -> np.ndarray:
         if not settings.mirrored:
             return generator.standard_normal((number, dimensions))
-        half = generator.standard_normal((_pairs(number), dimensions))
-        return np.concatenate([half, -half])[:number]
+        half = _pairs(number)
+        drawn = np.empty((number, dimensions))
+        drawn[:half] = generator.standard_normal((half, dimensions))
+        np.negative(drawn[: number - half], out=drawn[half:])
+        return drawn
 
     options = {
         "CMA_diagonal": True,
