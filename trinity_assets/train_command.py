@@ -83,6 +83,7 @@ def train_command(
     catalog: CatalogOption = None,
 ) -> None:
     """Train routers on a table of outcomes, judge them on held-out tasks, and say what would be published."""
+    from trinity_assets.files import file_sha256
     from trinity_assets.home import looks_log, trainings_directory, trinity_home
     from trinity_assets.routing.fitted_files import require_new, write_fitted
     from trinity_assets.routing.fitted_heads import read_fitted_heads
@@ -122,8 +123,10 @@ def train_command(
     )
     _print_fitted(fitted, matrix.shape[1])
     if before:
-        print(f"started from:    {start}; with another --seed or --test it has learnt from what is held out here")
+        print(f"started from:    {start}")
     if out:
+        if prices:
+            origin = origin.model_copy(update={"prices_sha256": file_sha256(prices)})
         write_fitted(fitted, origin, out)
         print(f"written to:      {out}")
 

@@ -9,7 +9,7 @@ import numpy as np
 from trinity_assets.errors import TrainingError
 from trinity_assets.routing.headroom import LEAST_GAIN, RESAMPLES, Outcomes, known_gain
 from trinity_assets.routing.oracle import cross_fitted_oracle, plain_oracle
-from trinity_assets.routing.statistics import Gain, estimated_gain
+from trinity_assets.routing.statistics import Gain, estimated_gain, estimated_headroom
 from trinity_assets.spec import Spec
 
 FOLDS = 5
@@ -98,7 +98,9 @@ def admission(
     return Admission(
         n_tasks=len(complete),
         n_missing=len(outcomes) - len(complete),
-        oracle=gain(plain_oracle(complete.scores) - plain_oracle(others.scores)),
+        oracle=estimated_headroom(
+            plain_oracle(complete.scores) - plain_oracle(others.scores), resamples, seed, complete.groups
+        ),
         cross_fitted=cross_fitted,
         lookup=gain(complete.looked_up(complete.benchmarks) - others.looked_up(others.benchmarks)),
         single=gain(complete.looked_up() - others.looked_up()),

@@ -18,6 +18,7 @@ from trinity_assets.routing.head import METADATA_KEY, BestSingle
 from trinity_assets.routing.headroom_report import headroom_markdown
 from trinity_assets.routing.pool_admission import admissions_markdown
 from trinity_assets.routing.router_report import RouterReport, router_pictures
+from trinity_assets.routing.specs import SplitSpec
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.spec import Sha256, Spec, canonical_json
 
@@ -30,12 +31,13 @@ KIND = "fitted_heads"
 
 
 class Origin(Spec):
-    """What a router was fitted on: the sha256 of the table's file, and where the features are from.
+    """What a router was fitted on: the sha256 of the files of the table and the prices, and where features are from.
 
     ``features_sha256`` is of a file of features, ``feature_spec`` says how a backbone extracted them; one is None.
     """
 
     table_sha256: Sha256
+    prices_sha256: Sha256 | None = None
     features_sha256: Sha256 | None = None
     feature_spec: FeatureSpec | None = None
 
@@ -43,13 +45,15 @@ class Origin(Spec):
 class FittedHeadsSpec(Spec):
     """What stands in the metadata of the heads: the workers of their rows, and how they came about.
 
-    ``always`` is the worker that is to be asked whatever the question, None where the head ``export`` decides.
+    ``split`` says which tasks they have not learnt from. ``always`` is the worker that is to be asked whatever the
+    question, None where the head ``export`` decides.
     """
 
     workers: tuple[str, ...]
     export: str
     always: str | None
     best_single_on_train: BestSingle
+    split: SplitSpec
     origin: Origin
     trainers: dict[str, TrainingRecord]
 
@@ -99,6 +103,7 @@ def _heads(fitted: FittedRouter, origin: Origin) -> bytes:
         export=fitted.export,
         always=fitted.constant,
         best_single_on_train=fitted.best_single_on_train,
+        split=fitted.split,
         origin=origin,
         trainers={name: head.record for name, head in fitted.heads.items()},
     )

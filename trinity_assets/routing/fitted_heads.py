@@ -30,8 +30,15 @@ class FittedHeads:
         """The head that a search of ``training`` starts from.
 
         Raises:
-            TrainingError: all of them ask one worker, whatever the question.
+            TrainingError: all of them ask one worker, whatever the question, or they have learnt from other tasks than
+                those that ``training`` may learn from.
         """
+        before, now = (split.model_dump(exclude={"folds"}) for split in (self.spec.split, training.split))
+        if before != now:
+            raise TrainingError(
+                f"the head to start from has seen tasks that are held out now: its tasks were split by {before}, "
+                f"these are by {now}; give the same --seed and --test"
+            )
         name = head_to_start_from(self.spec.trainers, training)
         return EarlierHead(PoolHead(self.weights[name], named_rows(self.spec.workers)), self.sha256)
 

@@ -22,7 +22,7 @@ from trinity_assets.routing.looks import LooksLog
 from trinity_assets.routing.objective import training_objective
 from trinity_assets.routing.pool_admission import admissions
 from trinity_assets.routing.results import Evaluation
-from trinity_assets.routing.specs import RouterTraining
+from trinity_assets.routing.specs import RouterTraining, SplitSpec
 from trinity_assets.routing.split import with_split
 from trinity_assets.routing.table import priced_costs, router_table_schema, table_workers
 from trinity_assets.routing.trainers.all_heads import learners
@@ -42,6 +42,7 @@ class FittedRouter:
         headroom: what a router could gain, by the train tasks.
         admissions: what each worker adds to the others, by the train tasks; empty where they cannot tell.
         evaluation: every head on the held-out tasks, and the gate's decisions.
+        split: which tasks are held out.
         export: the head that is published if it may be.
         best_single_on_train: the worker that it has to beat.
     """
@@ -52,6 +53,7 @@ class FittedRouter:
     headroom: Headroom
     admissions: dict[str, Admission]
     evaluation: Evaluation
+    split: SplitSpec
     export: str
     best_single_on_train: BestSingle
 
@@ -139,6 +141,7 @@ def fit_router(
         headroom=headroom(placed, workers),
         admissions=admissions(placed, workers),
         evaluation=_judged(placed, features, heads, workers, training, prices, looks),
+        split=training.split,
         export=training.export,
         best_single_on_train=best_single_on_train(placed, workers, prices),
     )

@@ -61,7 +61,9 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
     paid, single_paid = costs[here, fit.chosen], costs[here, fit.reference]
     saved = (1 - (gate.saving or 0.0)) * single_paid - paid
     differences = np.stack([routed - single, saved], axis=1)
-    low, high = paired_bootstrap(differences, resamples, seed, tasks.groups[fit.rows])
+    low, high = _widened(
+        differences.mean(axis=0), paired_bootstrap(differences, resamples, seed, tasks.groups[fit.rows]), fit.folds
+    )
     known = np.isfinite(paid.sum() + single_paid.sum()) and single_paid.sum() > 0
     saving = float(1 - paid.sum() / single_paid.sum()) if known else None
     p = discordant(routed - single, tasks.groups[fit.rows]).p
@@ -80,6 +82,20 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
         p=p,
         saving=saving,
     )
+
+
+def _widened(means: np.ndarray, interval: tuple[np.ndarray, np.ndarray], folds: int) -> tuple[np.ndarray, np.ndarray]:
+    """The interval of cross-fitted means, from that which takes the tasks to be independent of each other.
+
+    They are not: the heads of two folds learnt from the same other folds, so that what one gains by luck the other
+    gains, too. The variance of a mean over K folds is taken to be ``1 / K + 1 / (K - 1)`` in place of ``1 / K``, in the
+    variance of a fold (Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003). On
+    simulated tables without a gain the standard error was 1.33 to 1.40 times that of independent tasks; with five
+    folds this takes 1.5.
+    """
+    factor = (1 + folds / (folds - 1)) ** 0.5
+    low, high = interval
+    return means - factor * (means - low), means + factor * (high - means)
 
 
 def _decide(

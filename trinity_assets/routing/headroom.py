@@ -18,7 +18,14 @@ from trinity_assets.routing.baselines import mean_known, preference
 from trinity_assets.routing.missing_tasks import MissingTasks, missing_tasks
 from trinity_assets.routing.oracle import cross_fitted_lookup, cross_fitted_oracle, plain_oracle
 from trinity_assets.routing.split import TEST, TRAIN
-from trinity_assets.routing.statistics import Gain, detectable, estimated_gain, spread_per_task, task_groups
+from trinity_assets.routing.statistics import (
+    Gain,
+    detectable,
+    estimated_gain,
+    estimated_headroom,
+    spread_per_task,
+    task_groups,
+)
 from trinity_assets.routing.table import cost_matrix, score_matrix
 from trinity_assets.spec import Spec
 from trinity_assets.texts import counted
@@ -185,7 +192,7 @@ def headroom(
     ranked = preference(complete.scores, complete.costs)
     best, single = int(ranked[0]), complete.scores[:, ranked[0]]
     above = plain_oracle(complete.scores) - single
-    gain = estimated_gain(above, resamples, seed, complete.groups)
+    gain = estimated_headroom(above, resamples, seed, complete.groups)
     cross_fitted, n_cross_fitted = _cross_fitted(complete, best, resamples, seed)
     finer = len(np.unique(complete.categories)) > len(np.unique(complete.benchmarks))
     second = complete.scores[:, ranked[min(1, len(ranked) - 1)]]
@@ -216,7 +223,7 @@ def _nothing_to_route(
     """By the plain oracle's ``gain`` over the worker ``best``: noise only adds to it, so no router gains more."""
     if (np.ptp(scores, axis=1) == 0).all():
         return f"all workers score the same on each of {counted(len(scores), 'train task')}"
-    if gain.high < LEAST_GAIN:
+    if gain.high < LEAST_GAIN or not gain.value:
         return (
             f"{best} dominates: a perfect router gains {100 * gain.value:.1f} points over it, or "
             f"{100 * gain.high:.1f} at the upper end of the 95% interval"

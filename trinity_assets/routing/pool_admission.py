@@ -140,7 +140,7 @@ def _added(found: Admission) -> str:
     if found.cross_fitted:
         gains["a perfect router, cross-fitted"] = found.cross_fitted
     to, surest = max(gains.items(), key=lambda gain: gain[1].low)
-    most = f"at most {points(found.oracle.value)} points to a perfect router"
+    most = f"at most {points(found.oracle.high)} points to a perfect router"
     return f"**{found.answer}**, it adds {_interval(surest)} to {to}, and {most}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
@@ -122,6 +122,16 @@ def estimated_gain(differences: np.ndarray, resamples: int, seed: int, groups: n
     (mean,), means = resampled_means(differences[:, None], resamples, seed, groups)
     (low,), (high,) = percentile_interval(means)
     return Gain(float(mean), float(low), float(high), discordant(differences, groups).p)
+
+
+def estimated_headroom(above: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None) -> Gain:
+    """As :func:`estimated_gain`, of an oracle: ``above`` (n,) in [0, 1] is nowhere lost.
+
+    Where it is nowhere won either, every resample says 0, however few tasks there are; the upper end is then that which
+    :func:`least_difference` leaves possible.
+    """
+    gain = estimated_gain(above, resamples, seed, groups)
+    return gain if above.any() else replace(gain, high=-least_difference(-above, groups))
 
 
 def oracle_gap_closed(

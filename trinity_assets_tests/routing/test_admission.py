@@ -21,7 +21,7 @@ def drawn(*rates: tuple[float, float], seed: int = 0, samples: int = 1) -> np.nd
 
 def admitted(samples: np.ndarray, worker: int, **options) -> Admission:
     halves = None if samples.shape[1] == 1 else np.stack([samples[:, 0], samples[:, 1]], axis=1)
-    return admission(samples.mean(axis=1), BENCHMARKS, worker, halves=halves, resamples=400, **options)
+    return admission(samples.mean(axis=1), BENCHMARKS[: len(samples)], worker, halves=halves, resamples=400, **options)
 
 
 def test_a_worker_that_is_better_on_one_benchmark():
@@ -41,9 +41,14 @@ def test_a_copy_of_a_worker_adds_nothing():
     samples = drawn((0.7, 0.4), (0.4, 0.6))
     copied = np.concatenate([samples, samples[:, :, :1]], axis=2)
     found = admitted(copied, 2)
-    for gain in (found.oracle, found.lookup, found.single):
+    for gain in (found.lookup, found.single):
         assert (gain.value, gain.low, gain.high) == (0, 0, 0)
+    # Of n tasks without one that a worker adds, the share that it would add to is below 1 - 0.025^(1/n).
+    assert (found.oracle.value, found.oracle.low) == (0, 0)
+    assert found.oracle.high == pytest.approx(1 - 0.025 ** (1 / len(samples)))
     assert found.answer == "no"
+    few = admitted(copied[:60], 2)
+    assert few.oracle.high == pytest.approx(1 - 0.025 ** (1 / 60)) and few.answer == "unclear"
     assert "not worth admitting" in admission_lines(found, "cyd")[0]
 
 

@@ -106,10 +106,10 @@ class TestGate:
         assert result.saving == pytest.approx(1 - (1 + 2 + 3) / 9)
 
     def test_a_handful_of_tasks_that_tell_them_apart_does_not_pass(self):
-        scores = np.zeros((60, 3))
-        scores[:5, 0] = 1
+        scores = np.zeros((5, 3))
+        scores[:, 0] = 1
         tasks = tasks_of(scores)
-        result = judged(tasks, self.fit(tasks, np.zeros(60, dtype=int)))
+        result = judged(tasks, self.fit(tasks, np.zeros(5, dtype=int)))
         assert result.low > 0 and result.p == pytest.approx(2 * 0.5**5)
         assert not result.passed and result.reason.endswith("from too few tasks that tell them apart (p 0.06)")
 

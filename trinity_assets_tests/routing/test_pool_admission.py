@@ -63,7 +63,7 @@ def test_each_worker_is_held_against_the_others_on_train_tasks_alone() -> None:
     assert admissions_markdown(found) == f"\n{question}\n\n" + "".join(f"- {line}\n" for line in (of_first, *others))
     assert of_first == (
         f"ada: **yes**, it adds {100 * lookup.value:+.1f} points ({100 * lookup.low:+.1f} to {100 * lookup.high:+.1f}) "
-        f"to the best worker per benchmark, and at most {100 * found['ada'].oracle.value:+.1f} points to a perfect "
+        f"to the best worker per benchmark, and at most {100 * found['ada'].oracle.high:+.1f} points to a perfect "
         "router"
     )
 
@@ -80,7 +80,7 @@ def test_who_joins_adds_what_it_would_within() -> None:
 def test_two_samples_take_the_noise_out() -> None:
     found = pool(["ada", "cyd"], samples=2).joined_by("bob", cells("bob", samples=2)).admission("bob")
     assert found.cross_fitted is not None
-    assert 0 < found.cross_fitted.low < found.cross_fitted.value < found.oracle.value
+    assert 0 < found.cross_fitted.low < found.cross_fitted.value < found.oracle.high
 
 
 def test_a_cell_of_other_tasks_does_not_join() -> None:
