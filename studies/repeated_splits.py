@@ -22,6 +22,11 @@ from trinity_assets.routing.statistics import Verdict
 PUBLISHED = "published"
 """The policy that the gate publishes: the exported head, or the best single worker, which gains nothing over itself."""
 
+Gain = tuple[float, Verdict]
+"""A difference to the best single worker, and its verdict."""
+
+_NOTHING: Gain = (0.0, "tie")
+
 
 @dataclass(frozen=True)
 class OverSplits:
@@ -52,7 +57,7 @@ def over_splits(table: pd.DataFrame, features: np.ndarray, splits: Mapping[str, 
     fits = list(_fits(table, features, splits))
     policies = [result.name for result in fits[0].evaluation.policies if result.name not in (REFERENCE, *BOUNDS)]
     found = [_over_splits(name, fits) for name in policies]
-    gains = [(0.0, "tie") if one.constant else _gain(one, one.export) for one in fits]
+    gains = [_NOTHING if one.constant else _gain(one, one.export) for one in fits]
     return [*found, OverSplits(PUBLISHED, *_columns(gains))]
 
 
@@ -73,10 +78,10 @@ def _over_splits(policy: str, fits: list[FittedRouter]) -> OverSplits:
     return OverSplits(policy, *columns, passed=sum(one.evaluation.gate(policy).passed for one in its))
 
 
-def _gain(fitted: FittedRouter, policy: str) -> tuple[float, Verdict]:
+def _gain(fitted: FittedRouter, policy: str) -> Gain:
     result = fitted.evaluation.policy(policy)
     return result.difference, result.verdict
 
 
-def _columns(gains: list[tuple[float, Verdict]]) -> tuple[tuple[float, ...], tuple[Verdict, ...]]:
+def _columns(gains: list[Gain]) -> tuple[tuple[float, ...], tuple[Verdict, ...]]:
     return tuple(difference for difference, _ in gains), tuple(word for _, word in gains)
