@@ -6,6 +6,7 @@
 #   make test    the test suite
 #   make lint    ruff and mypy
 #   make bench   speed, as ratios within one run
+#   make llmrouter-table DATA=DIR   docs/llmrouter.md anew; DIR is the directory that holds recorded/llmrouter_9models
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -23,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SETUP := $(VENV)/.set-up
 INPUTS := pyproject.toml constraints.txt requirements-embedded.txt
 
-.PHONY: setup demo dev test lint bench
+.PHONY: setup demo dev test lint bench llmrouter-table
 
 setup: $(SETUP)
 
@@ -60,3 +61,7 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+llmrouter-table: setup
+	@test -n "$(DATA)" || { echo "make llmrouter-table DATA=DIR, the directory that holds recorded/llmrouter_9models"; exit 1; }
+	$(BIN)/python -m studies.llmrouter "$(DATA)" docs/llmrouter.md
