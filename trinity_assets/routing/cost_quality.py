@@ -36,9 +36,8 @@ def frontier(heads: Sequence[Choices], test: Side, workers: Sequence[str], resam
     sweeps = _sweeps(heads)
     swept = [head for family in sweeps.values() for head in family]
     columns = [costs, scores, *(head.values(measure)[:, None] for measure in (costs, scores) for head in swept)]
-    means, resampled = resampled_means(
-        np.concatenate(columns, axis=1), min(resampling.resamples, CURVE_RESAMPLES), resampling.seed, resampling.groups
-    )
+    resamples = min(resampling.resamples, CURVE_RESAMPLES) if swept else 1  # the workers' own area has no interval
+    means, resampled = resampled_means(np.concatenate(columns, axis=1), resamples, resampling.seed, resampling.groups)
     sizes = [len(family) for family in sweeps.values()]
     found = _aiqs(means, len(workers), sizes)
     drawn = np.array([_aiqs(row, len(workers), sizes) for row in resampled])

@@ -24,7 +24,7 @@ Learn = Callable[[TableObjective], TrainedHead]
 class TrainTasks:
     """The train tasks of a table, row by row: features (n, H), scores and costs (n, L), folds (n,), groups (n,).
 
-    ``groups`` number the near-duplicate groups.
+    ``groups`` number the near-duplicate groups; ``workers`` (L,) are what messages call the columns, None if unknown.
     """
 
     features: np.ndarray
@@ -32,11 +32,14 @@ class TrainTasks:
     costs: np.ndarray
     folds: np.ndarray
     groups: np.ndarray
+    workers: tuple[str, ...] | None = None
 
     def objective(self, rows: np.ndarray | None = None) -> TableObjective:
         """What a head learns from all of them, or from some ``rows`` (n,)."""
         chosen = slice(None) if rows is None else rows
-        return TableObjective(self.features[chosen], self.scores[chosen], self.folds[chosen], self.costs[chosen])
+        return TableObjective(
+            self.features[chosen], self.scores[chosen], self.folds[chosen], self.costs[chosen], workers=self.workers
+        )
 
 
 @dataclass(frozen=True)

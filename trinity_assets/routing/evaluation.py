@@ -21,6 +21,7 @@ from trinity_assets.routing.cost_quality import frontier, gaps_recovered
 from trinity_assets.routing.crossfit import TrainTasks, cross_fit
 from trinity_assets.routing.gate import judge
 from trinity_assets.routing.objective import route
+from trinity_assets.routing.power import detectable_difference
 from trinity_assets.routing.resampling import Resampling
 from trinity_assets.routing.results import (
     BOUNDS,
@@ -37,7 +38,7 @@ from trinity_assets.routing.results import (
 from trinity_assets.routing.retraining import Recipes, left_out, seed_spreads
 from trinity_assets.routing.specs import GateSpec
 from trinity_assets.routing.split import TEST, TRAIN
-from trinity_assets.routing.statistics import detectable_difference, oracle_gap_closed, task_groups
+from trinity_assets.routing.statistics import oracle_gap_closed, task_groups
 from trinity_assets.routing.table import latency_matrix, priced_costs, score_matrix
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.workers.specs import Price
@@ -92,7 +93,8 @@ def evaluate(
             f"the split left {len(train.scores)} tasks to train on and {len(test.scores)} complete ones to test on "
             f"({n_missing} test tasks lack a score); add tasks, settle the missing answers or change the split"
         )
-    tasks = TrainTasks(train.features, train.scores, train.costs, table["fold"].to_numpy()[in_train], groups[in_train])
+    folds = table["fold"].to_numpy()[in_train]
+    tasks = TrainTasks(train.features, train.scores, train.costs, folds, groups[in_train], tuple(workers))
     resampling = Resampling(groups[in_test & complete], resamples, seed)
     references = baselines(train, test)
     choices = [*_head_choices(heads, records or {}, test, workers), *references]

@@ -17,15 +17,9 @@ import pandas as pd
 from trinity_assets.routing.baselines import mean_known, preference
 from trinity_assets.routing.missing_tasks import MissingTasks, missing_tasks
 from trinity_assets.routing.oracle import cross_fitted_lookup, cross_fitted_oracle, plain_oracle
+from trinity_assets.routing.power import detectable, spread_per_task
 from trinity_assets.routing.split import TEST, TRAIN
-from trinity_assets.routing.statistics import (
-    Gain,
-    detectable,
-    estimated_gain,
-    estimated_headroom,
-    spread_per_task,
-    task_groups,
-)
+from trinity_assets.routing.statistics import Gain, estimated_gain, estimated_headroom, task_groups
 from trinity_assets.routing.table import cost_matrix, score_matrix
 from trinity_assets.spec import Spec
 from trinity_assets.texts import counted

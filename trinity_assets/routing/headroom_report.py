@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from trinity_assets.routing.admission import Admission
 from trinity_assets.routing.headroom import Headroom
+from trinity_assets.routing.power import tasks_needed
 from trinity_assets.routing.report import points
-from trinity_assets.routing.statistics import CONFIDENCE, Gain, tasks_needed
+from trinity_assets.routing.statistics import CONFIDENCE, Gain
 from trinity_assets.texts import counted
 
 PAIRS_SHOWN = 3

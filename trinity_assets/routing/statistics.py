@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -20,11 +19,9 @@ from trinity_assets.grading.significance import mcnemar_p
 Verdict = Literal["win", "tie", "loss"]
 
 CONFIDENCE = 0.95
-POWER = 0.8
 
-_TAIL = (1 - CONFIDENCE) / 2
-_Z = NormalDist().inv_cdf(1 - _TAIL) + NormalDist().inv_cdf(POWER)
-"""Of a two-sided 5% test with 80% power: 1.96 + 0.84."""
+TAIL = (1 - CONFIDENCE) / 2
+"""What lies beyond either end of an interval."""
 
 SIGN_FLIPS = 1999
 """Drawn signs of a randomization test: p is then a multiple of 0.0005."""
@@ -75,7 +72,7 @@ def resampled_means(
 
 def percentile_interval(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends (k,) of the 95% interval that resampled ``means`` (resamples, k) give."""
-    low, high = np.quantile(means, [_TAIL, 1 - _TAIL], axis=0)
+    low, high = np.quantile(means, [TAIL, 1 - TAIL], axis=0)
     return low, high
 
 
@@ -180,7 +177,7 @@ def discordant(differences: np.ndarray, groups: np.ndarray | None = None) -> Dis
     randomization test of the sum (Fisher, The Design of Experiments, 1935, section 21), by drawn signs. Where all are
     of one size, as with 0/1 scores, that is McNemar's exact one (1947), which counts signs.
     """
-    sums = _group_sums(differences, groups)
+    sums = group_sums(differences, groups)
     wins, losses = int((sums > 0).sum()), int((sums < 0).sum())
     sizes = np.abs(sums[sums != 0])
     alike = not len(sizes) or np.ptp(sizes) <= 1e-9 * sizes.max()
@@ -207,7 +204,7 @@ def least_difference(differences: np.ndarray, groups: np.ndarray | None = None) 
     tells two policies apart every resample says 0, however few tasks there are; this says how many there would have to
     be. Near-duplicates count once.
     """
-    sums = _group_sums(differences, groups)
+    sums = group_sums(differences, groups)
     sizes = np.ones(len(sums)) if groups is None else np.unique(groups, return_counts=True)[1]
     means = sums / sizes
     won, lost = means[means > 0], means[means < 0]
@@ -226,7 +223,7 @@ def _share_above(count: int, of: int) -> float:
     for _ in range(60):
         middle = (low + high) / 2
         at_least = np.exp(ways + chosen * math.log(middle) + (of - chosen) * math.log1p(-middle)).sum()
-        if at_least < _TAIL:
+        if at_least < TAIL:
             low = middle
         else:
             high = middle
@@ -246,41 +243,7 @@ def verdict(low: float, high: float, p: float = 0.0) -> Verdict:
     return "loss" if high < 0 else "tie"
 
 
-def detectable_difference(differences: np.ndarray, groups: np.ndarray | None = None) -> float:
-    """The smallest mean difference that this many tasks, in these near-duplicate groups, would show with 80% power.
-
-    NaN if no task tells the two apart; :func:`detectable` has the formula.
-    """
-    spread = spread_per_task(differences, groups)
-    return detectable(spread, len(differences)) if spread else float("nan")
-
-
-def spread_per_task(differences: np.ndarray, groups: np.ndarray | None = None) -> float:
-    """What one task adds to the variance of the sum of ``differences`` (n,), if their mean is zero.
-
-    The mean square of the differences. Near-duplicates vary together, so it is their sums that are squared: m copies of
-    a task add m^2 times its square, and m times as many tasks show no more.
-    """
-    sums = _group_sums(differences, groups)
-    return float((sums**2).sum() / len(differences))
-
-
-def detectable(spread: float, tasks: int) -> float:
-    """The smallest mean difference that ``tasks`` tasks would show with 80% power.
-
-    From ``n = (z_interval + z_power)^2 var / difference^2``, which for 0/1 scores is the size of McNemar's test with
-    ``var`` the share of discordant tasks. ``spread`` is that: :func:`spread_per_task`, of tasks in groups of alike
-    sizes.
-    """
-    return _Z * (spread / tasks) ** 0.5
-
-
-def tasks_needed(spread: float, difference: float) -> int:
-    """How many tasks show a mean ``difference`` with 80% power; see :func:`detectable`."""
-    return int(np.ceil(_Z**2 * spread / difference**2))
-
-
-def _group_sums(differences: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+def group_sums(differences: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     """The sums (g,) of ``differences`` (n,) within each group, themselves where each is its own."""
     return differences if groups is None else _grouped(differences[:, None], groups)[0][:, 0]
 

@@ -10,10 +10,11 @@ from trinity_assets.routing.baselines import Side, baselines, best_worker
 from trinity_assets.routing.completeness import Dropped
 from trinity_assets.routing.evaluation import evaluate
 from trinity_assets.routing.objective import training_objective
+from trinity_assets.routing.power import detectable_difference
 from trinity_assets.routing.report import markdown_report, text_report
 from trinity_assets.routing.results import Evaluation, read_evaluation, write_evaluation
 from trinity_assets.routing.specs import SepCMAESSettings
-from trinity_assets.routing.statistics import detectable_difference, paired_bootstrap, verdict
+from trinity_assets.routing.statistics import paired_bootstrap, verdict
 from trinity_assets.routing.table import score_matrix
 from trinity_assets.routing.trainers import sep_cma_es
 from trinity_assets.spec import digest

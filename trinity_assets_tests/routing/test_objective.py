@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing import objective as objective_module
-from trinity_assets.routing.objective import TableObjective, row_space, training_objective
+from trinity_assets.routing import routed_score
+from trinity_assets.routing.objective import TableObjective, training_objective
+from trinity_assets.routing.routed_score import row_space
 from trinity_assets_tests.routing.planted import WORKERS, features, planted_scores, table_of
 
 
@@ -31,7 +32,7 @@ def a_table(n: int, hidden: int, missing: float) -> tuple[np.ndarray, np.ndarray
 @pytest.mark.parametrize("missing", [0.0, 0.2, 0.7])
 @pytest.mark.parametrize(("n", "hidden"), [(50, 12), (12, 50)])
 def test_it_equals_the_literal_loop(monkeypatch, n, hidden, missing):
-    monkeypatch.setattr(objective_module, "CHUNK_LOGITS", 200)
+    monkeypatch.setattr(routed_score, "CHUNK_LOGITS", 200)
     drawn, scores, heads = a_table(n, hidden, missing)
     rewards = TableObjective(drawn, scores, np.zeros(n))(heads)
     np.testing.assert_allclose(rewards, literal_rewards(drawn, scores, heads), rtol=1e-6)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from trinity_assets.errors import ArtifactError, TrainingError
-from trinity_assets.routing.objective import RoutedScore, TableObjective, route
+from trinity_assets.routing.objective import TableObjective, route
+from trinity_assets.routing.routed_score import RoutedScore
 from trinity_assets.routing.specs import SepCMAESSettings
 from trinity_assets.routing.trainers import sep_cma_es
 from trinity_assets.routing.trainers.head import Start

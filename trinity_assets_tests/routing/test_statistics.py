@@ -6,18 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from trinity_assets.routing.power import detectable, detectable_difference, spread_per_task, tasks_needed
 from trinity_assets.routing.statistics import (
-    detectable,
-    detectable_difference,
     discordant,
     estimated_gain,
     least_difference,
     oracle_gap_closed,
     paired_bootstrap,
     resampled_means,
-    spread_per_task,
     task_groups,
-    tasks_needed,
     verdict,
 )
 

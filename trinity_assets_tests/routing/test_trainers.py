@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.objective import RoutedScore, TableObjective, route, row_space
+from trinity_assets.routing.objective import TableObjective, route
+from trinity_assets.routing.routed_score import RoutedScore, row_space
 from trinity_assets.routing.specs import TRAINERS, ConstantSettings, RidgeSettings, RouterTraining, SepCMAESSettings
 from trinity_assets.routing.trainers import constant, ridge, sep_cma_es
 from trinity_assets_tests.routing.planted import features, planted_scores

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trinity_assets.routing.objective import ANSWERS_PER_COST, Objective, TableObjective, row_space
+from trinity_assets.routing.objective import ANSWERS_PER_COST, Objective, TableObjective
+from trinity_assets.routing.routed_score import row_space
 from trinity_assets.routing.specs import RidgeSettings
 from trinity_assets.routing.trainers.head import (
     FROM_ZERO,
