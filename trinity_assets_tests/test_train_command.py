@@ -118,7 +118,7 @@ def test_a_dominated_pool_publishes_the_best_single_worker(train: Train, tmp_pat
     np.save(tmp_path / "features.npy", features(N, HIDDEN))
     status, printed, _ = train(*GIVEN, "--trainer", "ridge", "--out", "fitted")
     assert status == 0
-    assert printed.splitlines()[2].startswith("Nothing to route: bob dominates")
+    assert printed.splitlines()[2].startswith("Nothing to route: too few tasks: on none of")
     assert "would publish:   always bob\n" in printed
     assert read_spec(tmp_path / "fitted" / "heads.safetensors").always == "bob"
 

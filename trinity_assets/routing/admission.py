@@ -89,7 +89,7 @@ def admission(
     others = complete.among(np.delete(np.arange(scores.shape[1]), worker))
 
     def gain(added: np.ndarray) -> Gain:
-        return estimated_gain(added, resamples, seed, complete.groups)
+        return estimated_gain(added, resamples, seed, complete.groups, len(np.unique(complete.folds)))
 
     cross_fitted = None
     if complete.halves is not None and others.halves is not None:

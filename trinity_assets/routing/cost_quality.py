@@ -15,51 +15,44 @@ from trinity_assets.routing.frontier import aiq, apgr, strong_share_curve
 from trinity_assets.routing.resampling import Resampling
 from trinity_assets.routing.results import Frontier, GapRecovered, SinglePoint, SweepResult
 from trinity_assets.routing.specs import trainer_of
-from trinity_assets.routing.statistics import percentile_interval, resampled_means, task_weights
+from trinity_assets.routing.statistics import percentile_interval, task_weights
 
 CURVE_RESAMPLES = 1000
-"""Of each interval of the area under a curve, which is drawn anew for every one of them."""
+"""Of the interval of an area under a curve, which is drawn anew for every one of them."""
 
 
-def frontier(heads: Sequence[Choices], test: Side, workers: Sequence[str], resampling: Resampling) -> Frontier | None:
+def frontier(heads: Sequence[Choices], test: Side, workers: Sequence[str]) -> Frontier | None:
     """The single workers, and each trainer with heads at several cost weights, over one range of costs.
 
     The range is that from the cheapest worker's mean cost to the dearest one's, and what a sweep is compared with is
-    the hull of the workers alone, the zero router of RouterBench. Both as ``frontier.aiq``.
+    the hull of the workers alone, the zero router of RouterBench. Both as ``frontier.aiq``, whose hull keeps the best
+    of its policies on the very tasks that it is measured on: the more policies, the more of it is luck. So a sweep has
+    no interval here, and no verdict; those are its heads'.
 
     Returns:
         None where a cost is unknown, or all workers cost the same.
     """
-    costs, scores = test.costs, test.scores
-    if np.isnan(costs).any() or not np.ptp(costs.mean(axis=0)) > 0:
+    costs = test.costs.mean(axis=0)
+    if np.isnan(costs).any() or not np.ptp(costs) > 0:
         return None
-    sweeps = _sweeps(heads)
-    swept = [head for family in sweeps.values() for head in family]
-    columns = [costs, scores, *(head.values(measure)[:, None] for measure in (costs, scores) for head in swept)]
-    resamples = min(resampling.resamples, CURVE_RESAMPLES) if swept else 1  # the workers' own area has no interval
-    means, resampled = resampled_means(np.concatenate(columns, axis=1), resamples, resampling.seed, resampling.groups)
-    sizes = [len(family) for family in sweeps.values()]
-    found = _aiqs(means, len(workers), sizes)
-    drawn = np.array([_aiqs(row, len(workers), sizes) for row in resampled])
-    above = drawn[:, 1:] - drawn[:, :1]
-    low, high = percentile_interval(above[~np.isnan(drawn[:, 0])])
+    accuracies, spent = test.scores.mean(axis=0), (float(costs.min()), float(costs.max()))
+    singles = aiq(costs, accuracies, spent)
+    if singles is None:
+        return None
+    sweeps = []
+    for trainer, family in _sweeps(heads).items():
+        paid, right = (np.array([head.values(of).mean() for head in family]) for of in (test.costs, test.scores))
+        area = aiq(paid, right, spent)
+        if area is not None:
+            names = tuple(head.name for head in family)
+            sweeps.append(SweepResult(trainer=trainer, heads=names, aiq=area, difference=area - singles))
     return Frontier(
         singles=tuple(
-            SinglePoint(worker=worker, cost_usd=float(cost), accuracy=float(score))
-            for worker, cost, score in zip(workers, costs.mean(axis=0), scores.mean(axis=0), strict=True)
+            SinglePoint(worker=worker, cost_usd=float(cost), accuracy=float(accuracy))
+            for worker, cost, accuracy in zip(workers, costs, accuracies, strict=True)
         ),
-        singles_aiq=float(found[0]),
-        sweeps=tuple(
-            SweepResult(
-                trainer=trainer,
-                heads=tuple(head.name for head in family),
-                aiq=float(found[1 + place]),
-                difference=float(found[1 + place] - found[0]),
-                low=float(low[place]),
-                high=float(high[place]),
-            )
-            for place, (trainer, family) in enumerate(sweeps.items())
-        ),
+        singles_aiq=singles,
+        sweeps=tuple(sweeps),
     )
 
 
@@ -112,18 +105,6 @@ def _sweeps(heads: Sequence[Choices]) -> dict[str, list[Choices]]:
     for head in heads:
         families.setdefault(trainer_of(head.name), []).append(head)
     return {trainer: family for trainer, family in families.items() if len(family) > 1}
-
-
-def _aiqs(means: np.ndarray, workers: int, sizes: Sequence[int]) -> list[float]:
-    """The AIQ of the workers alone, then of each sweep of so many heads; NaN where all workers cost the same.
-
-    ``means`` are of the workers' costs, their scores, the heads' costs and their scores.
-    """
-    singles, heads = means[: 2 * workers].reshape(2, -1), means[2 * workers :].reshape(2, -1)
-    spent = float(singles[0].min()), float(singles[0].max())
-    families = np.split(heads, np.cumsum(sizes)[:-1], axis=1) if sizes else []
-    areas = (aiq(costs, scores, spent) for costs, scores in (singles, *families))
-    return [np.nan if area is None else area for area in areas]
 
 
 def _pair(train: Side) -> tuple[int, int] | None:

@@ -129,7 +129,7 @@ def evaluate(
             for name, learns in (recipes or {}).items()
         ),
         choices=tuple(_against_best(policy, test.scores) for policy in head_choices),
-        frontier=frontier(head_choices, test, workers, resampling),
+        frontier=frontier(head_choices, test, workers),
         recovered=tuple(gaps_recovered(_deciding(heads, records or {}), train, test, workers, resampling)),
         incumbent=_incumbent(published, heads, values, test, in_test & complete, resampling) if published else None,
         looks=looks,

@@ -12,7 +12,13 @@ import numpy as np
 from trinity_assets.routing.crossfit import CrossFit, TrainTasks
 from trinity_assets.routing.objective import charged
 from trinity_assets.routing.specs import GateSpec
-from trinity_assets.routing.statistics import discordant, least_difference, paired_bootstrap, verdict
+from trinity_assets.routing.statistics import (
+    cross_fitted_interval,
+    discordant,
+    least_difference,
+    paired_bootstrap,
+    verdict,
+)
 from trinity_assets.spec import Spec
 
 
@@ -24,7 +30,7 @@ class GateResult(Spec):
         passed: whether the head may be published.
         reason: why, in a sentence.
         n: cross-fitted tasks.
-        accuracy: of the heads on them.
+        accuracy: of the heads on them; None where there are none, and so is what follows.
         reference_accuracy: of the best single workers on them.
         difference: accuracy of the heads above the best single workers', with its 95% interval from ``low`` to
             ``high``; ``p`` is that of the discordant tasks.
@@ -37,12 +43,12 @@ class GateResult(Spec):
     passed: bool
     reason: str
     n: int
-    accuracy: float
-    reference_accuracy: float
-    difference: float
-    low: float
-    high: float
-    p: float
+    accuracy: float | None
+    reference_accuracy: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
     saving: float | None
 
 
@@ -53,7 +59,7 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
         left = "tasks with every score known" if fit.folds > 1 else "folds to leave out"
         return GateResult(
             trainer=trainer, passed=False, reason=f"the train tasks hold too few {left} to cross-fit on", n=0,
-            accuracy=0.0, reference_accuracy=0.0, difference=0.0, low=0.0, high=0.0, p=1.0, saving=None,
+            accuracy=None, reference_accuracy=None, difference=None, low=None, high=None, p=None, saving=None,
         )  # fmt: skip
     scores, costs = tasks.scores[fit.rows], charged(tasks.scores, tasks.costs)[fit.rows]
     here = np.arange(n)
@@ -61,9 +67,8 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
     paid, single_paid = costs[here, fit.chosen], costs[here, fit.reference]
     saved = (1 - (gate.saving or 0.0)) * single_paid - paid
     differences = np.stack([routed - single, saved], axis=1)
-    low, high = _widened(
-        differences.mean(axis=0), paired_bootstrap(differences, resamples, seed, tasks.groups[fit.rows]), fit.folds
-    )
+    interval = paired_bootstrap(differences, resamples, seed, tasks.groups[fit.rows])
+    low, high = cross_fitted_interval(differences.mean(axis=0), interval, fit.folds)
     known = np.isfinite(paid.sum() + single_paid.sum()) and single_paid.sum() > 0
     saving = float(1 - paid.sum() / single_paid.sum()) if known else None
     p = discordant(routed - single, tasks.groups[fit.rows]).p
@@ -82,20 +87,6 @@ def judge(trainer: str, tasks: TrainTasks, fit: CrossFit, gate: GateSpec, *, res
         p=p,
         saving=saving,
     )
-
-
-def _widened(means: np.ndarray, interval: tuple[np.ndarray, np.ndarray], folds: int) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of cross-fitted means, from that which takes the tasks to be independent of each other.
-
-    They are not: the heads of two folds learnt from the same other folds, so that what one gains by luck the other
-    gains, too. The variance of a mean over K folds is taken to be ``1 / K + 1 / (K - 1)`` in place of ``1 / K``, in the
-    variance of a fold (Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003). On
-    simulated tables without a gain the standard error was 1.33 to 1.40 times that of independent tasks; with five
-    folds this takes 1.5.
-    """
-    factor = (1 + folds / (folds - 1)) ** 0.5
-    low, high = interval
-    return means - factor * (means - low), means + factor * (high - means)
 
 
 def _decide(

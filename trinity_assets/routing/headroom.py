@@ -6,7 +6,7 @@ policies leaves out a task on which any worker's score is unknown, and counts it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -20,9 +20,10 @@ from trinity_assets.routing.oracle import cross_fitted_lookup, cross_fitted_orac
 from trinity_assets.routing.power import detectable, spread_per_task
 from trinity_assets.routing.split import TEST, TRAIN
 from trinity_assets.routing.statistics import Gain, estimated_gain, estimated_headroom, task_groups
-from trinity_assets.routing.table import cost_matrix, score_matrix
+from trinity_assets.routing.table import priced_costs, score_matrix
 from trinity_assets.spec import Spec
 from trinity_assets.texts import counted
+from trinity_assets.workers.specs import Price
 
 RESAMPLES = 2000
 """Of each interval, which places its ends to about a twentieth of a standard error; permutations of a test."""
@@ -53,7 +54,8 @@ class PairAgreement(Spec):
 
 
 class Headroom(Spec):
-    """What the train tasks say about routing. Differences are to the best single worker, on the same tasks.
+    """What the train tasks say about routing. Differences are to the best single worker on the same tasks, those
+    of lookups to the one that is best on the other folds.
 
     ``scores`` are means over each worker's own known tasks. What is None could not be had from these tasks: everything
     where none is complete, ``cross_fitted`` with one sample per task, ``lookup`` and ``category_lookup`` with one fold
@@ -139,11 +141,16 @@ class Outcomes:
         return cross_fitted_lookup(self.scores, self.costs, chosen_by, self.folds)
 
 
-def table_outcomes(table: pd.DataFrame, workers: Sequence[str], halves: np.ndarray | None = None) -> Outcomes:
+def table_outcomes(
+    table: pd.DataFrame,
+    workers: Sequence[str],
+    halves: np.ndarray | None = None,
+    prices: Mapping[str, Price | None] | None = None,
+) -> Outcomes:
     """The rows of a router table as :class:`Outcomes`; ``halves`` (n, 2, L) are aligned to them."""
     return Outcomes(
         score_matrix(table, workers),
-        cost_matrix(table, workers),
+        priced_costs(table, workers, prices or {}),
         table["benchmark"].to_numpy(),
         (table["benchmark"] + "/" + table["category"]).to_numpy(),
         table["fold"].to_numpy(),
@@ -157,6 +164,7 @@ def headroom(
     workers: Sequence[str],
     halves: np.ndarray | None = None,
     *,
+    prices: Mapping[str, Price | None] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Headroom:
@@ -165,8 +173,9 @@ def headroom(
     Args:
         halves: (n, 2, L), aligned to the rows of ``table``, the scores of each half of the samples
             (``oracle.sample_halves``); None where tasks were asked once.
+        prices: per worker, which decide between equally good ones; one without a price costs what was charged.
     """
-    everything = table_outcomes(table, workers, halves)
+    everything = table_outcomes(table, workers, halves, prices)
     train = everything.where((table["split"] == TRAIN).to_numpy())
     n_test = len(everything.where((table["split"] == TEST).to_numpy()).complete())
     complete = train.complete()
@@ -217,10 +226,15 @@ def _nothing_to_route(
     """By the plain oracle's ``gain`` over the worker ``best``: noise only adds to it, so no router gains more."""
     if (np.ptp(scores, axis=1) == 0).all():
         return f"all workers score the same on each of {counted(len(scores), 'train task')}"
-    if gain.high < LEAST_GAIN or not gain.value:
+    if gain.high < LEAST_GAIN:
         return (
             f"{best} dominates: a perfect router gains {100 * gain.value:.1f} points over it, or "
             f"{100 * gain.high:.1f} at the upper end of the 95% interval"
+        )
+    if not gain.value:
+        return (
+            f"too few tasks: on none of {counted(len(scores), 'train task')} another worker is better than {best}, and "
+            f"a perfect router may gain up to {100 * gain.high:.1f} points"
         )
     if oracle_detectable is None:
         return "too few tasks: none that is held out has all workers' scores"
@@ -249,9 +263,10 @@ def _cross_fitted(outcomes: Outcomes, best: int, resamples: int, seed: int) -> t
 
 def _lookup(outcomes: Outcomes, strata: np.ndarray, resamples: int, seed: int) -> Gain | None:
     """What choosing per stratum gains over one choice for all, both learnt on other folds than they are scored on."""
-    if len(np.unique(outcomes.folds)) < 2 or len(np.unique(strata)) < 2:
+    folds = len(np.unique(outcomes.folds))
+    if folds < 2 or len(np.unique(strata)) < 2:
         return None
-    return estimated_gain(outcomes.looked_up(strata) - outcomes.looked_up(), resamples, seed, outcomes.groups)
+    return estimated_gain(outcomes.looked_up(strata) - outcomes.looked_up(), resamples, seed, outcomes.groups, folds)
 
 
 def _benchmarks(outcomes: Outcomes, workers: Sequence[str], best: int) -> tuple[BenchmarkHeadroom, ...]:

@@ -84,7 +84,7 @@ def convergence_plot(trainer: str, record: TrainingRecord, best_single: BestSing
 @plot
 def shares_plot(evaluation: Evaluation) -> Figure:
     """How often each policy asks each worker on the test tasks, as stacked bars."""
-    policies = [result for result in evaluation.policies if result.name not in ("random", "best_single", "hindsight")]
+    policies = [result for result in evaluation.policies if result.name not in ("random", REFERENCE, "hindsight")]
     drawing, axes = figure(
         7.2, 1.4 + 0.34 * len(policies) + 0.07 * len(evaluation.workers), "Whom each policy asks (held-out tasks)"
     )
@@ -108,8 +108,8 @@ def shares_plot(evaluation: Evaluation) -> Figure:
 @plot
 def comparison_plot(evaluation: Evaluation) -> Figure:
     """Every policy's difference to the best single worker with its 95% interval, and its accuracy beside it."""
-    policies = [result for result in evaluation.policies if result.name != "best_single"]
-    reference = evaluation.policy("best_single")
+    policies = [result for result in evaluation.policies if result.name != REFERENCE]
+    reference = evaluation.policy(REFERENCE)
     title = f"Against the best single worker\n{evaluation.reference_worker}: {reference.accuracy:.1%} on held-out tasks"
     drawing, axes = figure(7.2, 1.6 + 0.32 * len(policies), title)
     axes.axvline(0, color=ACCENT, linewidth=1.4)

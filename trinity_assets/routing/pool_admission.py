@@ -19,6 +19,7 @@ from trinity_assets.routing.statistics import Estimate
 from trinity_assets.routing.table import ROUTER_TABLE, Cell, join_table
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
+from trinity_assets.workers.specs import Price
 
 SUMMARY_RESAMPLES = 400
 """Of each interval where all workers are summed up: its ends are placed to about an eighth of a standard error."""
@@ -90,13 +91,18 @@ def read_pool_outcomes(store: ArtifactStore, table_sha256: str) -> PoolOutcomes:
     )
 
 
-def admissions(table: pd.DataFrame, workers: Sequence[str], halves: np.ndarray | None = None) -> dict[str, Admission]:
+def admissions(
+    table: pd.DataFrame,
+    workers: Sequence[str],
+    halves: np.ndarray | None = None,
+    prices: Mapping[str, Price | None] | None = None,
+) -> dict[str, Admission]:
     """What each worker of a router table adds to the others, by the train tasks; nothing where these cannot tell.
 
     Args:
-        halves: as for ``headroom``.
+        halves: as for ``headroom``, and so are ``prices``.
     """
-    train = _train(table, workers, halves)
+    train = _train(table, workers, halves, prices)
     if len(workers) < 2 or len(np.unique(train.complete().folds)) < 2:
         return {}
     return {worker: _admission(train, place, SUMMARY_RESAMPLES) for place, worker in enumerate(workers)}
@@ -118,8 +124,13 @@ def admissions_markdown(found: Mapping[str, Admission]) -> str:
     return f"\n{question}\n\n" + "".join(f"- {answer}\n" for answer in answers) if found else ""
 
 
-def _train(table: pd.DataFrame, workers: Sequence[str], halves: np.ndarray | None) -> Outcomes:
-    return table_outcomes(table, workers, halves).where((table["split"] == TRAIN).to_numpy())
+def _train(
+    table: pd.DataFrame,
+    workers: Sequence[str],
+    halves: np.ndarray | None,
+    prices: Mapping[str, Price | None] | None = None,
+) -> Outcomes:
+    return table_outcomes(table, workers, halves, prices).where((table["split"] == TRAIN).to_numpy())
 
 
 def _admission(train: Outcomes, worker: int, resamples: int) -> Admission:

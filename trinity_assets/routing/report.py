@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trinity_assets.routing.results import REFERENCE, Difference, Evaluation, PolicyResult, SweepResult
+from trinity_assets.routing.results import REFERENCE, Difference, Evaluation, PolicyResult
 
 _INTERVAL = "95% interval"
 _HEADINGS = [
@@ -12,6 +12,7 @@ _HEADINGS = [
 ]  # fmt: skip
 _COMPARED = ["vs", "difference", _INTERVAL, "verdict", "won/lost", "p"]
 _BOUND_VERDICT = "bound"
+_BEST_OF = "An AIQ keeps the best of its policies on these very tasks, which flatters the set that has more of them."
 
 
 SUMMARY, COST, ASKED, TRAINING = "Against the best single worker", "Quality against cost", "Whom it asks", "Training"
@@ -91,7 +92,7 @@ def _policy_rows(evaluation: Evaluation) -> list[list[str]]:
 
 
 def _verdict(evaluation: Evaluation, result: PolicyResult) -> str:
-    return "reference" if result is evaluation.policy("best_single") else result.verdict
+    return "reference" if result is evaluation.policy(REFERENCE) else result.verdict
 
 
 def _compared(one: Difference) -> list[str]:
@@ -158,7 +159,7 @@ def _power(evaluation: Evaluation) -> list[str]:
     return [
         f"{result.name}: {result.verdict}; "
         + (
-            "it solves the same tasks as the best single worker."
+            "it differs from the best single worker on no task that counts."
             if result.detectable is None
             else f"these {evaluation.n_test} tasks would show {result.detectable * 100:.1f} points with 80% power"
             f"{_closed(result)}."
@@ -192,8 +193,8 @@ def _swept(evaluation: Evaluation) -> list[str]:
     if evaluation.frontier is None:
         return []
     return [
-        f"{one.trainer} at all cost weights: AIQ {one.aiq:.3f}, {points(one.difference)} points over single workers "
-        f"mixed by chance, {_interval(one)}."
+        f"{one.trainer} at all cost weights: AIQ {one.aiq:.3f}, that of single workers mixed by chance is "
+        f"{evaluation.frontier.singles_aiq:.3f}. {_BEST_OF}"
         for one in evaluation.frontier.sweeps
     ]
 
@@ -213,12 +214,13 @@ def _sweep_table(evaluation: Evaluation) -> str:
     """AIQ of the single workers and of every sweep, as RouterBench defines it."""
     if evaluation.frontier is None:
         return ""
-    rows = [["single workers, mixed by chance", f"{evaluation.frontier.singles_aiq:.3f}", "reference", ""]]
+    rows = [["single workers, mixed by chance", f"{evaluation.frontier.singles_aiq:.3f}", "reference"]]
     rows += [
-        [f"{one.trainer} at all cost weights", f"{one.aiq:.3f}", points(one.difference), _interval(one)]
+        [f"{one.trainer} at all cost weights", f"{one.aiq:.3f}", f"{one.difference:+.3f}"]
         for one in evaluation.frontier.sweeps
     ]
-    return _markdown_table(["policies", "AIQ", "difference", _INTERVAL], rows)
+    table = _markdown_table(["policies", "AIQ", "difference"], rows)
+    return f"{table}\n\n{_BEST_OF}" if evaluation.frontier.sweeps else table
 
 
 def _recovered_table(evaluation: Evaluation) -> str:
@@ -236,7 +238,7 @@ def _items(lines: Sequence[str]) -> list[str]:
     return ["\n".join(f"- {line}" for line in lines)] if lines else []
 
 
-def _interval(one: Difference | SweepResult) -> str:
+def _interval(one: Difference) -> str:
     return f"{points(one.low)} to {points(one.high)}"
 
 

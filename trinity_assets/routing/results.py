@@ -113,15 +113,13 @@ class SweepResult(Spec):
     """A trainer's heads at all cost weights, as one set of policies.
 
     ``aiq`` is their average improvement in quality over the range of the workers' costs, and ``difference`` how far it
-    is above that of the workers alone, with its 95% interval.
+    is above that of the workers alone. Both keep the best heads on these very tasks.
     """
 
     trainer: str
     heads: tuple[str, ...]
     aiq: float
     difference: float
-    low: float
-    high: float
 
 
 class Frontier(Spec):

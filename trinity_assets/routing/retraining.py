@@ -13,7 +13,7 @@ from trinity_assets.routing.resampling import Resampling
 from trinity_assets.routing.results import LeftOut, SeedSpread
 
 Recipes = Mapping[str, Sequence[Learn]]
-"""How heads are learnt, by trainer: as the exported head was, then the same with other training seeds."""
+"""How heads are learnt, by trainer: with the seed of its settings, then with others; always from zero."""
 
 
 def seed_spreads(

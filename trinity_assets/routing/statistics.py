@@ -93,6 +93,22 @@ def paired_bootstrap(
     return percentile_interval(resampled_means(differences, resamples, seed, groups)[1])
 
 
+def cross_fitted_interval(
+    means: np.ndarray, interval: tuple[np.ndarray, np.ndarray], folds: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The interval of means (k,) over cross-fitted tasks, from that which takes the tasks to be independent.
+
+    They are not: what two folds are routed by learnt from the same other folds, so that what one gains by luck the
+    other gains, too. The variance of a mean over K folds is taken to be ``1 / K + 1 / (K - 1)`` in place of ``1 / K``,
+    in the variance of a fold (Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003).
+    On simulated tables without a gain the standard error was 1.33 to 1.57 times that of independent tasks, of heads and
+    of lookups; with five folds this takes 1.5.
+    """
+    factor = (1 + folds / (folds - 1)) ** 0.5
+    low, high = interval
+    return means - factor * (means - low), means + factor * (high - means)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A mean, or a ratio of means, with the ends of its 95% interval."""
@@ -114,21 +130,27 @@ class Gain(Estimate):
         return verdict(self.low, self.high, self.p)
 
 
-def estimated_gain(differences: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None) -> Gain:
-    """The mean of ``differences`` (n,) in [-1, 1] over tasks, with its bootstrap interval and its exact test."""
-    (mean,), means = resampled_means(differences[:, None], resamples, seed, groups)
-    (low,), (high,) = percentile_interval(means)
-    return Gain(float(mean), float(low), float(high), discordant(differences, groups).p)
+def estimated_gain(
+    differences: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None, folds: int | None = None
+) -> Gain:
+    """The mean of ``differences`` (n,) in [-1, 1] over tasks, with its bootstrap interval and its exact test.
+
+    ``folds`` are how many the differences are cross-fitted over, None where they are not.
+    """
+    mean, means = resampled_means(differences[:, None], resamples, seed, groups)
+    interval = percentile_interval(means)
+    (low,), (high,) = interval if folds is None else cross_fitted_interval(mean, interval, folds)
+    return Gain(float(mean[0]), float(low), float(high), discordant(differences, groups).p)
 
 
 def estimated_headroom(above: np.ndarray, resamples: int, seed: int, groups: np.ndarray | None = None) -> Gain:
     """As :func:`estimated_gain`, of an oracle: ``above`` (n,) in [0, 1] is nowhere lost.
 
-    Where it is nowhere won either, every resample says 0, however few tasks there are; the upper end is then that which
-    :func:`least_difference` leaves possible.
+    Where little or nothing is won, resamples say little or nothing, however few tasks there are. The upper end is at
+    least that which :func:`least_difference` leaves possible.
     """
     gain = estimated_gain(above, resamples, seed, groups)
-    return gain if above.any() else replace(gain, high=-least_difference(-above, groups))
+    return replace(gain, high=max(gain.high, -least_difference(-above, groups)))
 
 
 def oracle_gap_closed(

@@ -65,12 +65,12 @@ def test_a_guesser_seems_to_add_to_the_plain_oracle_only():
 
 
 def test_a_handful_of_tasks_that_it_alone_solves_tells_nothing():
-    for solved, answer in ((5, "unclear"), (6, "yes")):
+    for solved, answer in ((5, "unclear"), (14, "yes")):
         scores = np.zeros((100, 2))
         scores[:, 0] = 1
         scores[::7][:solved] = [0, 1]
         found = admission(scores, np.where(scores[:, 1] == 1, "rare", "usual"), 1, resamples=400)
-        assert found.lookup.low > 0 and found.lookup.p == pytest.approx(2 * 0.5**solved)
+        assert (found.lookup.low > 0) == (answer == "yes") and found.lookup.p == pytest.approx(2 * 0.5**solved)
         assert found.answer == answer
 
 

@@ -208,8 +208,6 @@ class TestNullTables:
 
     def test_heads_of_noise(self):
         """Features that say nothing of the scores, and tasks that are harder or easier for all workers."""
-        from scipy.stats import binomtest
-
         generator = np.random.default_rng(0)
         passed = 0
         for _ in range(500):
@@ -217,7 +215,7 @@ class TestNullTables:
             tasks = tasks_of(scores, generator.standard_normal((100, 4)).astype(np.float32))
             fit = cross_fit(tasks, self.learn)
             passed += judge("ridge", tasks, fit, GateSpec(), resamples=200, seed=0).passed
-        assert binomtest(passed, 500, 0.05, alternative="greater").pvalue > 0.01, passed
+        assert passed <= 0.025 * 500, passed
 
     def test_heads_that_save_and_lose_what_is_tolerated(self):
         generator = np.random.default_rng(0)

@@ -103,21 +103,21 @@ class TestHeadroom:
         assert headroom_verdict(found)[0] == "something to route"
 
     def test_a_handful_of_tasks_that_tell_choices_apart_shows_nothing(self):
-        """Five capitals of which bob alone knows any: no resample points the other way, and a coin does one in 16."""
-        sums = table_of(np.tile([1.0, 0, 0], (60, 1)), WORKERS, benchmark="sums")
-        capitals = table_of(np.tile([0.0, 1, 0], (5, 1)), WORKERS, benchmark="capitals")
-        table = pd.concat([sums, capitals], ignore_index=True).assign(split="train")
-        table["fold"] = np.arange(65) % 5
-        found = headroom(table, WORKERS, resamples=500)
+        """Capitals of which bob alone knows any, and sums of which he knows none."""
+
+        def with_capitals(count: int) -> Headroom:
+            sums = table_of(np.tile([1.0, 0, 0], (60, 1)), WORKERS, benchmark="sums")
+            capitals = table_of(np.tile([0.0, 1, 0], (count, 1)), WORKERS, benchmark="capitals")
+            table = pd.concat([sums, capitals], ignore_index=True).assign(split="train")
+            table["fold"] = np.arange(60 + count) % 5
+            return headroom(table, WORKERS, resamples=500)
+
+        found = with_capitals(5)
         assert found.lookup is not None and found.oracle is not None
         assert found.lookup.value == found.oracle.value == pytest.approx(5 / 65)
-        assert found.lookup.low > 0 and found.lookup.p == pytest.approx(2 * 0.5**5)
+        assert found.lookup.low < 0 and found.lookup.p == pytest.approx(2 * 0.5**5)
         assert not found.shown
-        assert any(
-            "per benchmark gains +7.7 points (+" in line and ", p 0.06)" in line for line in headroom_lines(found)
-        )
-        table = pd.concat([sums, table_of(np.tile([0.0, 1, 0], (6, 1)), WORKERS, benchmark="capitals")])
-        assert headroom(table.assign(split="train", fold=np.arange(66) % 5), WORKERS, resamples=500).shown
+        assert with_capitals(15).shown
 
     def test_near_duplicates_show_no_more_than_one_of_them(self):
         table = two_benchmarks(np.random.default_rng(0), 100)
@@ -142,11 +142,20 @@ class TestNothingToRoute:
         assert found.no_signal == 1
 
     def test_a_worker_that_dominates(self):
-        scores = (np.random.default_rng(0).random((400, 3)) < [0.0, 0.6, 0.4]).astype(float)
+        scores = (np.random.default_rng(0).random((800, 3)) < [0.0, 0.6, 0.4]).astype(float)
         scores[:, 1] = scores.max(axis=1)
         found = of(scores)
         assert found.nothing_to_route is not None
         assert found.nothing_to_route.startswith("bob dominates: a perfect router gains 0.0 points")
+        assert found.oracle is not None and found.oracle.high == pytest.approx(1 - 0.025 ** (1 / found.n_train))
+
+    def test_few_tasks_leave_it_possible_that_no_worker_dominates(self):
+        found = of(np.tile([0.0, 1.0, 0.0], (100, 1)))
+        most = 100 * (1 - 0.025 ** (1 / found.n_train))
+        assert found.nothing_to_route == (
+            f"too few tasks: on none of {found.n_train} train tasks another worker is better than bob, and a perfect "
+            f"router may gain up to {most:.1f} points"
+        )
 
     def test_too_few_tasks(self):
         found = of(np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 0], [0, 1, 0]] * 4))

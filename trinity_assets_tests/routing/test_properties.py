@@ -233,6 +233,7 @@ class TestEvaluations:
             assert after.policy(name).accuracy == pytest.approx(before.policy(name).accuracy)
             assert after.policy(name).verdict == before.policy(name).verdict
         for one, other in zip(before.gates, after.gates, strict=True):
+            assert one.accuracy is not None and other.accuracy is not None
             assert other.passed == one.passed and other.accuracy >= one.accuracy - 0.01
             assert other.reference_accuracy == pytest.approx(one.reference_accuracy)
 
