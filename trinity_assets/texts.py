@@ -6,6 +6,8 @@ belong here: what any message says.
 
 from __future__ import annotations
 
+import re
+
 QUOTED_CHARACTERS = 60
 """Characters of somebody else's text (an id, an answer, the name of a field) that a message quotes."""
 
@@ -54,3 +56,11 @@ def quoted(text: str) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """``1 row``, ``2 rows``; a noun whose plural is another is given with it."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def in_markdown(text: str) -> str:
+    """``text`` as Markdown that shows it as it is, whatever it looks like; an underscore within a word stays plain."""
+    return _MARKUP.sub(r"\\\g<0>", text)
+
+
+_MARKUP = re.compile(r"[\\`*\[\]<>|&~]|(?<![^\W_])_|_(?![^\W_])")

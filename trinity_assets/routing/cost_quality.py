@@ -15,7 +15,7 @@ from trinity_assets.routing.frontier import aiq, apgr, strong_share_curve
 from trinity_assets.routing.resampling import Resampling
 from trinity_assets.routing.results import Frontier, GapRecovered, SinglePoint, SweepResult
 from trinity_assets.routing.specs import trainer_of
-from trinity_assets.routing.statistics import percentile_interval, task_weights
+from trinity_assets.routing.statistics import CONFIDENCE, discordant, percentile_interval, task_weights
 
 CURVE_RESAMPLES = 1000
 """Of the interval of an area under a curve, which is drawn anew for every one of them."""
@@ -71,6 +71,8 @@ def gaps_recovered(
     if pair is None or not heads:
         return []
     weak, strong = (test.scores[:, worker] for worker in pair)
+    if discordant(strong - weak, resampling.groups).p > 1 - CONFIDENCE:
+        return []
     preferences = [test.features @ (head[pair[1]] - head[pair[0]]) for head in heads.values()]
     gaps, drawn = [], []
     resamples = min(resampling.resamples, CURVE_RESAMPLES)

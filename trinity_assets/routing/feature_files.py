@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,6 +22,12 @@ from trinity_assets.texts import counted, quoted
 
 FEATURES = "features"
 TASK_IDS = "task_ids"
+
+_DAMAGE = (
+    SafetensorError, zipfile.BadZipFile, zlib.error, OSError, EOFError, TypeError, ValueError, AttributeError,
+    RuntimeError, MemoryError, OverflowError,
+)  # fmt: skip
+"""What the readers of these formats raise at damaged, encrypted, oversized and unknown contents."""
 
 Named = tuple[Sequence[str] | None, np.ndarray]
 """The task ids of a matrix's rows, None where they are the table's, and the matrix."""
@@ -40,14 +47,9 @@ def read_features(path: Path, task_ids: Sequence[str]) -> np.ndarray:
         raise TrainingError(f"there is no file {path}") from None
     except KeyError as error:
         raise TrainingError(f"{path} holds no {error}; it needs {FEATURES} and {TASK_IDS}") from None
-    except (SafetensorError, OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise TrainingError(f"cannot read features from {path}: {error}") from error
-    if (
-        matrix.ndim != 2
-        or not matrix.shape[1]
-        or not np.issubdtype(matrix.dtype, np.number)
-        or matrix.dtype.kind == "c"
-    ):
+    except _DAMAGE as error:
+        raise TrainingError(f"cannot read features from {path}: {error or type(error).__name__}") from error
+    if matrix.ndim != 2 or not matrix.shape[1] or matrix.dtype.kind not in "fiu":
         raise TrainingError(
             f"{path}: features are a matrix of real numbers, a row per task; this is {matrix.dtype} of shape "
             f"{matrix.shape}"

@@ -21,6 +21,7 @@ from trinity_assets.routing.router_report import RouterReport, router_pictures
 from trinity_assets.routing.specs import SplitSpec
 from trinity_assets.routing.trainers.head import TrainingRecord
 from trinity_assets.spec import Sha256, Spec, canonical_json
+from trinity_assets.texts import in_markdown
 
 HEADS_FILE = "heads.safetensors"
 EVALUATION_FILE = "evaluation.json"
@@ -66,7 +67,8 @@ def require_new(directory: Path) -> None:
     """
     try:
         taken = any(directory.iterdir()) if directory.is_dir() else directory.exists() or directory.is_symlink()
-        nearest = next(parent for parent in directory.absolute().parents if parent.exists())
+        absolute = directory.absolute()
+        nearest = next((parent for parent in absolute.parents if parent.exists()), absolute)
         writable = nearest.is_dir() and os.access(nearest, os.W_OK)
     except (OSError, ValueError) as error:  # a name too long, or one that holds a null character
         raise TrainingError(f"cannot write to {directory}: {error}") from error
@@ -118,7 +120,7 @@ def _report(fitted: FittedRouter, origin: Origin) -> RouterReport:
         facts["features"] = f"`{canonical_json(origin.feature_spec.model_dump(mode='json'))}`"
     return RouterReport(
         title="A router, as it was fitted",
-        published=f"**Would be published:** {fitted.policy}, since {fitted.gate.reason}.",
+        published=f"**Would be published:** {in_markdown(f'{fitted.policy}, since {fitted.gate.reason}.')}",
         headroom=headroom_markdown(fitted.headroom) + admissions_markdown(fitted.admissions),
         evaluation=fitted.evaluation,
         pictures=router_pictures(fitted.evaluation, fitted.table, records, fitted.best_single_on_train),

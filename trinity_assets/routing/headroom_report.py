@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from trinity_assets.routing.admission import Admission
 from trinity_assets.routing.headroom import Headroom
 from trinity_assets.routing.power import tasks_needed
 from trinity_assets.routing.report import points
 from trinity_assets.routing.statistics import CONFIDENCE, Gain
-from trinity_assets.texts import counted
+from trinity_assets.texts import counted, in_markdown
+
+_VERDICT = re.compile(r"\\\*\\\*((?:nothing|something|perhaps something) to route|yes|no|unclear)\\\*\\\*", re.I)
+"""A verdict that :func:`headroom_lines` set bold, after everything was escaped."""
 
 PAIRS_SHOWN = 3
 """Pairs of workers named at either end, the most alike and the least."""
@@ -18,7 +23,12 @@ NAMED_GAIN = 0.05
 
 def headroom_markdown(found: Headroom) -> str:
     """What was found, as a list; the verdict first."""
-    return "".join(f"- {line}\n" for line in headroom_lines(found))
+    return "".join(f"- {emphasized(line)}\n" for line in headroom_lines(found))
+
+
+def emphasized(line: str) -> str:
+    """A line of a report on the headroom as Markdown: its verdict stays bold, and names are shown as they are."""
+    return _VERDICT.sub(r"**\1**", in_markdown(line))
 
 
 def headroom_verdict(found: Headroom) -> tuple[str, str]:

@@ -31,6 +31,7 @@ from trinity_assets.benchmarks.sources import read_rows
 from trinity_assets.benchmarks.specs import FileSource
 from trinity_assets.errors import TrainingError, alike, listed
 from trinity_assets.recorded.outcomes import WORDS
+from trinity_assets.routing.split import SHARED
 from trinity_assets.routing.table import MEASURES, SCORE
 from trinity_assets.texts import counted, encodable, printable, quoted
 
@@ -38,6 +39,9 @@ BENCHMARK = "table"
 """The benchmark of tasks that name none. A task's side of the split depends on it."""
 
 LEAST_WORKERS = 2
+
+MOST = 1e12
+"""Of USD, seconds or tokens of one answer; sums of more are no numbers any more."""
 
 Fault = tuple[str, str]
 """Where, and what is wrong there."""
@@ -109,15 +113,21 @@ def outcome_table(rows: Iterable[Mapping[Any, Any]], where: str, score_columns: 
     task_ids = texts["task_id"]
     benchmarks = texts.get("benchmark", [BENCHMARK] * len(read))
     questions = tuple(texts["question"]) if "question" in texts else None
-    groups = _near_duplicates(task_ids, benchmarks, questions) if "group" not in texts else texts["group"]
+    groups = texts["group"] if "group" in texts else _near_duplicates(task_ids, questions)
+    groups = [group or task_id for group, task_id in zip(groups, task_ids, strict=True)]
     who = {
         "task_id": task_ids,
         "benchmark": benchmarks,
         "category": texts.get("category", [""] * len(read)),
-        "group": [group or task_id for group, task_id in zip(groups, task_ids, strict=True)],
+        "group": _shared(groups, benchmarks),
     }
     return OutcomeTable(pd.DataFrame(who | numbers), questions)
 
+
+_SHOWN = ("benchmark", "category")
+"""Texts that stand in reports and on terminals."""
+
+NAME_CHARACTERS = 80
 
 _TEXTS = {"task_id": True, "benchmark": True, "question": True, "category": False, "group": False}
 """The columns of text, and whether one that is there must be filled in every row."""
@@ -165,6 +175,8 @@ def _texts(rows: Sequence[Row], column: str, required: bool, faults: list[Fault]
     for number, row in enumerate(rows):
         value = row.get(column)
         text = "" if _blank(value) else encodable(str(value))
+        if column in _SHOWN:
+            text = printable(text, NAME_CHARACTERS)
         if isinstance(value, dict | list):
             faults.append((f"row {number}", f"column {column}: a {type(value).__name__} is no text"))
         elif required and not text:
@@ -203,8 +215,8 @@ def _score(value: Any) -> float:
 
 def _amount(value: Any) -> float:
     amount = math.inf if isinstance(value, bool) else _number(value)
-    if amount < 0 or math.isinf(amount):
-        raise ValueError(f"{quoted(str(value))} is no amount of zero or more")
+    if not (math.isnan(amount) or 0 <= amount <= MOST):
+        raise ValueError(f"{quoted(str(value))} is no amount from 0 to {MOST:g}")
     return amount
 
 
@@ -231,15 +243,15 @@ def _require_scores(numbers: Mapping[str, np.ndarray], scored: Mapping[str, str]
         )
 
 
-def _near_duplicates(
-    task_ids: Sequence[str], benchmarks: Sequence[str], questions: Sequence[str] | None
-) -> Sequence[str]:
-    """The group of each task: within its benchmark, the first task that its question is a near duplicate of."""
+def _near_duplicates(task_ids: Sequence[str], questions: Sequence[str] | None) -> Sequence[str]:
+    """The group of each task, named by the least of its members' ids, which no order of the rows changes."""
     if questions is None:
         return task_ids
-    groups = list(task_ids)
-    for rows in pd.Series(range(len(task_ids))).groupby(np.asarray(benchmarks), sort=False).groups.values():
-        first_of = near_duplicate_groups(questions[row] for row in rows)
-        for row, first in zip(rows, first_of, strict=True):
-            groups[row] = task_ids[rows[first]]
-    return groups
+    members = pd.Series(task_ids).groupby(near_duplicate_groups(questions))
+    return list(members.transform("min"))
+
+
+def _shared(groups: Sequence[str], benchmarks: Sequence[str]) -> list[str]:
+    """The groups' names, and of those that have tasks of several benchmarks one that says so."""
+    homes = pd.Series(benchmarks).groupby(list(groups)).transform("nunique")
+    return [f"{SHARED}{group}" if count > 1 else group for group, count in zip(groups, homes, strict=True)]

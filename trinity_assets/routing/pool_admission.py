@@ -11,6 +11,7 @@ import pandas as pd
 from trinity_assets.routing.admission import Admission, admission
 from trinity_assets.routing.head import HeadRow
 from trinity_assets.routing.headroom import RESAMPLES, Outcomes, table_outcomes
+from trinity_assets.routing.headroom_report import emphasized
 from trinity_assets.routing.oracle import sample_halves
 from trinity_assets.routing.report import points
 from trinity_assets.routing.specs import SplitSpec
@@ -121,7 +122,7 @@ def admissions_lines(found: Mapping[str, Admission]) -> list[str]:
 def admissions_markdown(found: Mapping[str, Admission]) -> str:
     """The same as a paragraph and a list, after what stands before."""
     question, *answers = admissions_lines(found) or [""]
-    return f"\n{question}\n\n" + "".join(f"- {answer}\n" for answer in answers) if found else ""
+    return f"\n{question}\n\n" + "".join(f"- {emphasized(answer)}\n" for answer in answers) if found else ""
 
 
 def _train(

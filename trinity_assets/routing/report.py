@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trinity_assets.routing.results import REFERENCE, Difference, Evaluation, PolicyResult
+from trinity_assets.texts import in_markdown
 
 _INTERVAL = "95% interval"
 _HEADINGS = [
@@ -23,7 +24,7 @@ def report_sections(evaluation: Evaluation) -> dict[str, str]:
     """All that was compared, and how much these tasks can tell, as Markdown by heading. What is empty is left out."""
     sections = {
         SUMMARY: [
-            _summary(evaluation),
+            in_markdown(_summary(evaluation)),
             _markdown_table(_HEADINGS, _policy_rows(evaluation)),
             *_items(_power(evaluation)),
         ],
@@ -235,7 +236,7 @@ def _recovered_table(evaluation: Evaluation) -> str:
 
 
 def _items(lines: Sequence[str]) -> list[str]:
-    return ["\n".join(f"- {line}" for line in lines)] if lines else []
+    return ["\n".join(f"- {in_markdown(line)}" for line in lines)] if lines else []
 
 
 def _interval(one: Difference) -> str:
@@ -249,4 +250,4 @@ def points(difference: float) -> str:
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(in_markdown, line)) + " |" for line in lines)

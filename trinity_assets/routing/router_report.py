@@ -24,6 +24,7 @@ from trinity_assets.routing.plots import (
 from trinity_assets.routing.report import ASKED, COST, SUMMARY, TRAINING, report_sections
 from trinity_assets.routing.results import Evaluation
 from trinity_assets.routing.trainers.head import TrainingRecord
+from trinity_assets.texts import in_markdown
 
 GAIN = "What could be gained"
 """The section about the headroom."""
@@ -78,7 +79,7 @@ class RouterReport:
 
     def _section(self, heading: str, body: str, targets: Mapping[str, str]) -> str:
         images = [
-            f"![{picture.caption}]({targets[picture.name]})"
+            f"![{in_markdown(picture.caption)}]({targets[picture.name]})"
             for picture in self.pictures
             if picture.section == heading and picture.name in targets
         ]

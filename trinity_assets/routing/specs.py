@@ -57,7 +57,7 @@ class RidgeSettings(Spec):
     @field_validator("alphas")
     @classmethod
     def _positive(cls, alphas: tuple[float, ...]) -> tuple[float, ...]:
-        if not alphas or min(alphas) <= 0:
+        if not alphas or not all(0 < alpha < math.inf for alpha in alphas):
             raise ValueError("alphas must be one or more positive numbers")
         return alphas
 
@@ -76,7 +76,7 @@ class SepCMAESSettings(Spec):
     """
 
     generations: int = Field(default=60, ge=1)
-    sigma0: float = Field(default=0.5, gt=0)
+    sigma0: float = Field(default=0.5, gt=0, allow_inf_nan=False)
     population: int | None = Field(default=None, ge=4)
     mirrored: bool = True
     patience: int | None = Field(default=None, ge=1)

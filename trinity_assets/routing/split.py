@@ -3,6 +3,9 @@
 A task's side depends on the seed, its benchmark and its near-duplicate group, and on nothing else: new tasks move no
 old one, a corrected gold answer or category moves none, and near-duplicates stay together. Each benchmark and each
 category is therefore cut in the declared proportion *in expectation*; an exact cut would need the other tasks.
+
+Names of groups are a benchmark's own, so equal names in two of them are two groups. One that begins with ``SHARED`` is
+a group of tasks of several benchmarks, and one group in all of them.
 """
 
 from __future__ import annotations
@@ -17,6 +20,14 @@ from trinity_assets.spec import canonical_json
 TRAIN = "train"
 TEST = "test"
 NO_FOLD = -1
+
+SHARED = "shared/"
+"""How the name of a group of tasks of several benchmarks begins."""
+
+
+def group_home(benchmark: str, group: str) -> str:
+    """The benchmark that the name ``group`` of one of its tasks belongs to, "" where it is shared."""
+    return "" if group.startswith(SHARED) else benchmark
 
 
 def assign_split(benchmark: str, groups: pd.Series, spec: SplitSpec) -> pd.DataFrame:
@@ -37,9 +48,10 @@ def with_split(table: pd.DataFrame, spec: SplitSpec) -> pd.DataFrame:
 
 
 def _place(benchmark: str, group: str, spec: SplitSpec) -> tuple[str, int]:
-    if _uniform(spec.seed, "split", benchmark, group) < spec.test:
+    home = group_home(benchmark, group)
+    if _uniform(spec.seed, "split", home, group) < spec.test:
         return TEST, NO_FOLD
-    return TRAIN, int(_uniform(spec.seed, "fold", benchmark, group) * spec.folds)
+    return TRAIN, int(_uniform(spec.seed, "fold", home, group) * spec.folds)
 
 
 def _uniform(*identity: str | int) -> float:

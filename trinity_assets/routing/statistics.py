@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from trinity_assets.grading.significance import mcnemar_p
+from trinity_assets.routing.split import group_home
 
 Verdict = Literal["win", "tie", "loss"]
 
@@ -33,8 +34,9 @@ _CHUNK_WEIGHTS = 1 << 18
 
 
 def task_groups(table: pd.DataFrame) -> np.ndarray:
-    """(n,) a number per near-duplicate group of a router table; equal names in two benchmarks are two groups."""
-    return table.groupby(["benchmark", "group"], sort=False).ngroup().to_numpy()
+    """(n,) a number per near-duplicate group of a router table; whose names are whose says ``split.group_home``."""
+    homes = [group_home(*named) for named in zip(table["benchmark"], table["group"], strict=True)]
+    return table.assign(home=homes).groupby(["home", "group"], sort=False).ngroup().to_numpy()
 
 
 def resampled_means(
@@ -167,12 +169,12 @@ def oracle_gap_closed(
     that of the ratio over resampled tasks.
 
     Returns:
-        None where the gap itself cannot be told from none, its interval reaching 0: a share of it would be a quotient
-        by noise. An oracle that equals the reference is such a case.
+        None where the gap itself cannot be told from none, by its interval or its exact test: a share of it would be a
+        quotient by noise. An oracle that equals the reference is such a case.
     """
     values = np.stack([policy - reference, oracle - reference], axis=1)
     (gained, gap), means = resampled_means(values, resamples, seed, groups)
-    if percentile_interval(means)[0][1] <= 0:
+    if percentile_interval(means)[0][1] <= 0 or discordant(oracle - reference, groups).p > 1 - CONFIDENCE:
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = means[:, :1] / means[:, 1:]

@@ -41,6 +41,7 @@ _RC: Any = {
     "legend.fontsize": 8.5,
     "legend.frameon": False,
     "text.color": INK,
+    "text.parse_math": False,  # names of strangers may hold a dollar sign
     "xtick.color": INK,
     "xtick.major.size": 0,
     "ytick.color": INK,

@@ -65,6 +65,13 @@ def test_files_that_are_none_of_features_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "unnamed.npz", features=MATRIX)
     save_file({"features": MATRIX}, tmp_path / "unnamed.safetensors")
     npy(tmp_path / "matrix.npy", MATRIX).rename(tmp_path / "matrix.npz")
+    np.savez_compressed(tmp_path / "damaged.npz", task_ids=IDS, features=np.zeros((300, 40)))
+    packed = bytearray((tmp_path / "damaged.npz").read_bytes())
+    packed[len(packed) // 2 - 40 : len(packed) // 2 + 40] = bytes(80)
+    (tmp_path / "damaged.npz").write_bytes(packed)
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 1000000000000), }"
+    (tmp_path / "endless.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    npy(tmp_path / "times.npy", np.array([[1], [2], [3]], dtype="timedelta64[s]"))
     for name, message in [
         ("absent.npy", "there is no file"),
         ("f.csv", "features are read from .npy, .npz, .safetensors"),
@@ -74,6 +81,9 @@ def test_files_that_are_none_of_features_are_refused(tmp_path: Path) -> None:
         ("unnamed.npz", "holds no .*task_ids.*; it needs features and task_ids"),
         ("unnamed.safetensors", "holds no 'task_ids'; it needs features and task_ids"),
         ("matrix.npz", "an .npy array by another name"),
+        ("damaged.npz", "cannot read features from .*damaged.npz: "),
+        ("endless.npy", "cannot read features from .*endless.npy: "),
+        ("times.npy", "a matrix of real numbers"),
     ]:
         with pytest.raises(TrainingError, match=message):
             read_features(tmp_path / name, IDS)

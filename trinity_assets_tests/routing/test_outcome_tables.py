@@ -13,6 +13,9 @@ import pytest
 
 from trinity_assets.errors import TaskSourceError, TrainingError
 from trinity_assets.routing.outcome_tables import OutcomeTable, outcome_table, read_outcomes
+from trinity_assets.routing.specs import SplitSpec
+from trinity_assets.routing.split import with_split
+from trinity_assets.routing.statistics import task_groups
 from trinity_assets.routing.table import cost_matrix, latency_matrix, score_matrix, table_workers
 
 ROWS: list[dict[str, Any]] = [
@@ -65,11 +68,11 @@ def test_columns_of_other_names_hold_scores_where_that_is_said() -> None:
     np.testing.assert_array_equal(cost_matrix(found.table, ["x", "gpt-4"]), [[math.nan, 2]])
 
 
-def test_near_duplicates_are_grouped_within_their_benchmark() -> None:
-    questions = [("t1", "m", LONG), ("t2", "m", OTHER), ("t3", "m", LONG + "!"), ("t4", "n", LONG)]
+def test_near_duplicates_are_grouped_also_across_benchmarks() -> None:
+    questions = [("t1", "m", LONG), ("t2", "m", OTHER), ("t3", "m", LONG + "!"), ("t4", "n", LONG), ("t5", "m", OTHER)]
     rows = [{"task_id": t, "benchmark": b, "question": q, "score__a": 1, "score__b": 0} for t, b, q in questions]
     found = read(rows)
-    assert list(found.table["group"]) == ["t1", "t2", "t1", "t4"]
+    assert list(found.table["group"]) == ["shared/t1", "t2", "shared/t1", "shared/t1", "t2"]
     assert found.questions == tuple(question for _, _, question in questions)
 
 
@@ -93,7 +96,7 @@ GOOD = {"task_id": "a", "score__x": 1, "score__y": 0}
         ([GOOD | {"score__x": "good"}], "row 0: column score__x: 'good' is no number; leave a missing one empty"),
         ([GOOD | {"score__x": [1]}], r"row 0: column score__x: '\[1\]' is no number"),
         ([GOOD | {"score__x": math.inf}], "row 0: column score__x: the score inf is not in"),
-        ([GOOD | {"cost__x": -1}], "row 0: column cost__x: '-1' is no amount of zero or more"),
+        ([GOOD | {"cost__x": -1}], "row 0: column cost__x: '-1' is no amount from 0 to 1"),
         ([GOOD | {"cost__z": 1}], "column 'cost__z' is of no worker with scores; those are x, y"),
         ([GOOD | {"score__x": None}], "no row has a score in column 'score__x'"),
         ([GOOD | {"score__": 1}], "the columns 'score__' name no worker"),
@@ -124,3 +127,43 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "torn.csv").write_text("task_id,score__a,score__b\nt1,1\n")
     with pytest.raises(TaskSourceError, match=r"torn\.csv .*line 2: 2 values for 3 columns"):
         read_outcomes(tmp_path / "torn.csv")
+
+
+def test_one_question_in_two_benchmarks_is_one_group_whatever_the_order_of_the_rows() -> None:
+    asked = "what is the sum of the first ten odd numbers, please"
+    rows = [
+        {"task_id": "q2", "benchmark": "quiz", "question": asked, "score__a": 1, "score__b": 0},
+        {"task_id": "s1", "benchmark": "sums", "question": asked + "?", "score__a": 1, "score__b": 0},
+        {
+            "task_id": "q1",
+            "benchmark": "quiz",
+            "question": "who wrote this and when did they do it",
+            "score__a": 0,
+            "score__b": 1,
+        },
+    ]
+    table = outcome_table(rows, "rows").table
+    assert list(table["group"]) == ["shared/q2", "shared/q2", "q1"]
+    backwards = outcome_table(rows[::-1], "rows").table.iloc[::-1]
+    assert list(backwards["group"]) == list(table["group"])
+    assert task_groups(table).tolist() == [0, 0, 1]
+    for seed in range(20):
+        placed = with_split(table, SplitSpec(seed=seed))
+        assert placed["split"][0] == placed["split"][1] and placed["fold"][0] == placed["fold"][1]
+    named = [row | {"group": name} for row, name in zip(rows, ("g", "g", ""), strict=True)]
+    assert list(outcome_table(named, "rows").table["group"]) == ["shared/g", "shared/g", "q1"]
+
+
+def test_names_that_reports_show_are_printable() -> None:
+    rows = [
+        {"task_id": f"t{n}", "benchmark": "x\x1b[31mRED\n", "category": "\u202eab", "score__a": 1, "score__b": 0}
+        for n in (1, 2)
+    ]
+    table = outcome_table(rows, "rows").table
+    assert (table["benchmark"][0], table["category"][0]) == ("x\\x1b[31mRED", "\\u202eab")
+
+
+def test_amounts_have_a_limit() -> None:
+    rows = [{"task_id": "t", "score__a": 1, "score__b": 0, "cost__a": 1e13}]
+    with pytest.raises(TrainingError, match=r"'10000000000000.0' is no amount from 0 to 1e\+12"):
+        outcome_table(rows, "rows")

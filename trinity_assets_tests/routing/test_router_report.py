@@ -16,6 +16,8 @@ from trinity_assets_tests.routing.planted import features, planted_scores, table
 
 HOSTILE = ["<script>alert(1)</script>", "a|b", "![x](http://evil.example/p.png)"]
 
+ODD = ["__init__", r"$\frac{$", "*x* `c` &amp; ![p](data:image/png;base64,AAAA)"]
+
 
 def record(**chosen: object) -> TrainingRecord:
     history = tuple({"generation": one, "best": 0.6, "mean": 0.5, "sigma": 0.5} for one in (1, 2))
@@ -80,3 +82,12 @@ def test_names_of_strangers_are_shown_and_not_obeyed():
     assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "evil.example" in page and not re.search(r"(src|href)=\"(?!data:)", page)
     assert "<th>a|b</th>" in page
+
+
+def test_what_looks_like_markup_or_mathematics_is_a_name():
+    report = a_report(ODD)
+    page = report.html()
+    for shown in ("<th>__init__</th>", r"<th>$\frac{$</th>", "*x* `c` &amp;amp; ![p](data:image/png;base64,AAAA)</th>"):
+        assert shown in page
+    assert page.count("<img ") == len(report.pictures)
+    assert not re.search(r"<(em|code|strong)>(init|x|c)<", page)

@@ -209,6 +209,10 @@ class TestGapClosed:
         hardly[0] = 0
         assert oracle_gap_closed(same, hardly, same, 200, seed=0) is None
 
+    def test_a_gap_on_a_handful_of_tasks_is_none(self):
+        assert oracle_gap_closed(np.ones(3), np.zeros(3), np.ones(3), 200, 0) is None
+        assert oracle_gap_closed(np.ones(9), np.zeros(9), np.ones(9), 200, 0) is not None
+
     def test_the_interval_holds_the_true_share(self):
         generator = np.random.default_rng(200)
         hits = 0
