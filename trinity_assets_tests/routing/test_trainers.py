@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from trinity_assets.errors import TrainingError
+from trinity_assets.routing.baselines import best_single, best_worker
 from trinity_assets.routing.objective import TableObjective, route
 from trinity_assets.routing.routed_score import RoutedScore, row_space
 from trinity_assets.routing.specs import TRAINERS, ConstantSettings, RidgeSettings, RouterTraining, SepCMAESSettings
 from trinity_assets.routing.trainers import constant, ridge, sep_cma_es
-from trinity_assets_tests.routing.planted import features, planted_scores
+from trinity_assets_tests.routing.planted import FLATTERED, features, planted_scores
 
 
 def planted(n: int, hidden: int, workers: int = 3, noise: float = 0.0) -> tuple[TableObjective, np.ndarray, np.ndarray]:
@@ -113,6 +114,28 @@ class TestConstant:
         assert constant.train(TableObjective(drawn, scores, np.zeros(3)), ConstantSettings()).record.constant == 0
         priced = TableObjective(drawn, scores, np.zeros(3), costs)
         assert constant.train(priced, ConstantSettings()).record.constant == 1
+
+    def test_missing_hard_tasks_flatter_nobody_at_any_cost_weight(self):
+        costs = np.tile([0.001, 0.002], (6, 1))
+        objective = TableObjective(features(6, 3), FLATTERED, np.zeros(6), costs)
+        assert best_worker(objective.rewarded, costs) == best_worker(objective.at(0.4).rewarded, costs) == 0
+        assert constant.train(objective, ConstantSettings()).record.constant == 1
+        swept = constant.sweep(objective, ConstantSettings(), [0.4, 0.6])
+        # Where both have a score they are worth 0.5 and 1.0, less the weight once and twice.
+        assert {weight: head.record.constant for weight, head in swept.items()} == {0.4: 1, 0.6: 0}
+
+    def test_it_is_the_worker_that_heads_are_measured_against(self):
+        generator = np.random.default_rng(0)
+        differed = 0
+        for _ in range(200):
+            scores, costs = generator.integers(0, 2, (6, 3)).astype(float), generator.integers(1, 3, (6, 3)) / 1000
+            scores[generator.random((6, 3)) < 0.3] = np.nan
+            costs[generator.random((6, 3)) < 0.2] = np.nan
+            scores[0, 0] = 1.0
+            head = constant.train(TableObjective(features(6, 2), scores, np.zeros(6), costs), ConstantSettings())
+            assert head.record.constant == best_single(scores, costs)
+            differed += best_worker(scores, costs) != best_single(scores, costs)
+        assert differed > 20
 
     def test_other_heads_are_not_constant(self):
         objective, unseen, _ = planted(60, 5)
