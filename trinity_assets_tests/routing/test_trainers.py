@@ -1,3 +1,5 @@
+import logging
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from trinity_assets.routing.objective import TableObjective, route
 from trinity_assets.routing.routed_score import RoutedScore, row_space
 from trinity_assets.routing.specs import TRAINERS, ConstantSettings, RidgeSettings, RouterTraining, SepCMAESSettings
 from trinity_assets.routing.trainers import constant, ridge, sep_cma_es
+from trinity_assets.routing.trainers.all_heads import learners, train_heads
 from trinity_assets_tests.routing.planted import FLATTERED, features, planted_scores
 
 
@@ -146,6 +149,23 @@ class TestConstant:
     def test_it_needs_a_table(self):
         with pytest.raises(TrainingError, match="constant learns from a table"):
             constant.train(RoutedScore(features(4, 3), np.eye(4)[:, :2], 0.0, 0), ConstantSettings())
+
+
+def test_what_is_learnt_to_be_looked_at_once_says_nothing(caplog):
+    caplog.set_level(logging.INFO)
+    objective, _, _ = planted(60, 5)
+    priced = TableObjective(objective.features, objective.scores, objective.folds, np.full((60, 3), 0.001))
+    trainers: dict[str, dict[str, int]] = {"ridge": {}, "sep_cma_es": {"generations": 9, "patience": 1}}
+    training = RouterTraining.model_validate(
+        {"trainers": trainers, "export": "ridge", "cost_weights": [0.1], "training_seeds": 1}
+    )
+    learnt = {name: learners(training, name)[0](priced) for name in training.heads}
+    assert caplog.messages == []
+    trained = train_heads(priced, training)
+    assert {name: head.record for name, head in learnt.items()} == {n: head.record for n, head in trained.items()}
+    said = "\n".join(caplog.messages)
+    for line in ("ridge: 60 tasks, alpha", "ridge: 1 cost weights, alphas", "sep_cma_es: stopped after generation"):
+        assert line in said
 
 
 def test_a_router_declares_its_trainers():

@@ -56,7 +56,8 @@ def train(objective: Objective, settings: RidgeSettings, start: Start = FROM_ZER
     alpha = max(zip(rewards, alphas, strict=True))[1]
     head = RidgePath(features, table.rewarded).head(alpha)
     weights = widened(head, basis)
-    logger.info("ridge: %d tasks, alpha %g, cross-validated reward %.4f", len(features), alpha, max(rewards))
+    if not start.quiet:
+        logger.info("ridge: %d tasks, alpha %g, cross-validated reward %.4f", len(features), alpha, max(rewards))
     record = TrainingRecord(
         settings=settings.model_dump(mode="json"),
         chosen={"alpha": alpha},
@@ -88,7 +89,8 @@ def sweep(
     scores = widened(path.head(score_alpha)[:workers], basis)
     costs = widened(path.head(cost_alpha)[workers:], basis)
     seconds = (time.perf_counter() - began) / max(1, len(cost_weights))
-    logger.info("ridge: %d cost weights, alphas %g and %g", len(cost_weights), score_alpha, cost_alpha)
+    if not start.quiet:
+        logger.info("ridge: %d cost weights, alphas %g and %g", len(cost_weights), score_alpha, cost_alpha)
 
     def trained(cost_weight: float) -> TrainedHead:
         weights = scores - np.float32(cost_weight) * costs

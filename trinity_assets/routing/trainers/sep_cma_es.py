@@ -50,11 +50,11 @@ def train(objective: Objective, settings: SepCMAESSettings, start: Start = FROM_
     space = _Space.of(searched, start.initial)
     journal = Journal(NAME, _identity(objective, settings, start), start)
     try:
-        outcome = _search(space, validation, settings, journal)
+        outcome = _search(space, validation, settings, journal, start.quiet)
     except JournalDivergedError as difference:
         logger.warning("%s: the interrupted training drew other numbers (%s) and is begun anew", NAME, difference)
         journal.begin_anew()
-        outcome = _search(space, validation, settings, journal)
+        outcome = _search(space, validation, settings, journal, start.quiet)
     weights = space.head(outcome.mean).astype(np.float32)
     record = TrainingRecord(
         settings=settings.model_dump(mode="json"),
@@ -129,7 +129,9 @@ class _Outcome:
     validated: dict[str, float]
 
 
-def _search(space: _Space, validation: Objective | None, settings: SepCMAESSettings, journal: Journal) -> _Outcome:
+def _search(
+    space: _Space, validation: Objective | None, settings: SepCMAESSettings, journal: Journal, quiet: bool
+) -> _Outcome:
     strategy = _strategy(space.origin.ravel(), settings)
     progress = Progress(logger, NAME, settings.generations, "generations")
     history: list[dict[str, float]] = []
@@ -150,12 +152,14 @@ def _search(space: _Space, validation: Objective | None, settings: SepCMAESSetti
         flat = flat and rewards.max() == rewards.min()
         if validated is not None and (best is None or validated > best[0]):
             best = validated, generation, np.array(strategy.mean)
-        progress.advance()
+        if not quiet:
+            progress.advance()
         stopped = sorted(strategy.stop() or ())
         if best and settings.patience and generation - best[1] >= settings.patience:
             stopped.append("patience")
         if stopped:
-            logger.info("%s: stopped after generation %d: %s", NAME, generation, ", ".join(stopped))
+            if not quiet:
+                logger.info("%s: stopped after generation %d: %s", NAME, generation, ", ".join(stopped))
             break
     mean = space.origin.ravel() if flat else best[2] if best else np.asarray(strategy.mean)
     chosen = {"generation": best[1], "validation": best[0]} if best else {}
