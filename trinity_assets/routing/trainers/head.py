@@ -24,7 +24,7 @@ class TrainingRecord(Spec):
     Attributes:
         settings: the trainer's settings as JSON values.
         chosen: what the trainer settled on (``alpha``, or ``constant``, a worker by pool position) or why it ended
-            (``generations``, ``stopped``), and at which ``cost_weight`` if at one.
+            (``generations``, ``stopped``), at which ``cost_weight`` if at one, and which settings were ``unused``.
         reward: the objective's reward of the head, on the tasks it was trained on.
         history: one row per generation (``generation, best, mean, sigma``, and ``validation`` where the distribution's
             mean was validated) or per penalty (``alpha, reward``, the reward being cross-validated).
