@@ -1,5 +1,9 @@
 """What a head has to beat, and what it cannot: routing policies that need no training, and two bounds.
 
+**Rule for missing scores.** Workers are compared on the tasks that all of them have a score on, so that nobody's
+missing hard tasks flatter it. Where there is no such task, they are compared by what is known of each. All that is
+learnt from workers' means keeps to it: the policies here, the trainer ``constant``, the lookup of ``oracle``.
+
 **Rule for ties between workers.** Equal mean scores go to the lowest mean cost, then to the earlier worker of the pool;
 an unknown cost counts as the highest.
 """
@@ -32,18 +36,25 @@ def pick(name: str, description: str, workers: np.ndarray, pool_size: int) -> Ch
     return Choices(name, description, np.eye(pool_size)[workers])
 
 
+def comparable(scores: np.ndarray) -> np.ndarray:
+    """Which tasks (n,) workers with ``scores`` (n, L) are compared on, by the rule for missing scores above.
+
+    Those that all have a score on, else those that any has one on, else all.
+    """
+    known = ~np.isnan(scores)
+    candidates = known.all(axis=1), known.any(axis=1)
+    return next((rows for rows in candidates if rows.any()), np.ones(len(scores), dtype=bool))
+
+
 def best_worker(scores: np.ndarray, costs: np.ndarray) -> int:
     """The worker with the highest mean known score in ``scores`` (n, L); see the rule for ties above."""
     return int(preference(scores, costs)[0])
 
 
 def best_single(scores: np.ndarray, costs: np.ndarray) -> int:
-    """The best worker on the tasks that all have a score on, so that no one's missing hard tasks flatter it.
-
-    Where there is no such task, the best by its known scores.
-    """
-    complete = ~np.isnan(scores).any(axis=1)
-    return best_worker(scores[complete], costs[complete]) if complete.any() else best_worker(scores, costs)
+    """The best worker on the tasks on which workers with ``scores`` (n, L) are compared; see both rules above."""
+    rows = comparable(scores)
+    return best_worker(scores[rows], costs[rows])
 
 
 def preference(scores: np.ndarray, costs: np.ndarray) -> np.ndarray:
@@ -68,15 +79,24 @@ class Side:
     costs: np.ndarray
     benchmarks: np.ndarray
 
+    def comparable(self) -> Side:
+        """The tasks on which workers are compared; see the rule for missing scores above."""
+        rows = comparable(self.scores)
+        return Side(self.features[rows], self.scores[rows], self.costs[rows], self.benchmarks[rows])
+
 
 def baselines(train: Side, test: Side) -> list[Choices]:
     """The reference policies on the test tasks, the best single worker of train first.
 
     ``hindsight`` and ``oracle`` look at the test scores: they are bounds, not policies anyone could run.
+
+    Args:
+        test: complete, a score of every worker on every task.
     """
+    train = train.comparable()
     pool_size = test.scores.shape[1]
     n = len(test.scores)
-    single = best_single(train.scores, train.costs)
+    single = best_worker(train.scores, train.costs)
     hindsight = best_worker(test.scores, test.costs)
     cheapest_first = preference(np.zeros_like(train.costs), train.costs)
     oracle = cheapest_first[test.scores[:, cheapest_first].argmax(axis=1)]
@@ -91,11 +111,10 @@ def baselines(train: Side, test: Side) -> list[Choices]:
 
 
 def _lookup(train: Side, test: Side, otherwise: int) -> np.ndarray:
-    """``otherwise`` on a benchmark of which nothing is known in train."""
+    """``otherwise`` on a benchmark without a task in train."""
     chosen = np.full(len(test.scores), otherwise)
-    known = ~np.isnan(train.scores).all(axis=1)
     for benchmark in np.unique(test.benchmarks):
-        seen = (train.benchmarks == benchmark) & known
+        seen = train.benchmarks == benchmark
         if seen.any():
             chosen[test.benchmarks == benchmark] = best_worker(train.scores[seen], train.costs[seen])
     return chosen

@@ -247,9 +247,6 @@ def charged(scores: np.ndarray, costs: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(scores), np.nan, np.where(known, costs, means))
 
 
-def route(features: np.ndarray, head: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
-    """The worker (n,) that ``head`` (L, H) picks for each feature (n, H), among the ``known`` (n, L) if given."""
-    logits = features @ head.T
-    if known is not None:
-        logits = np.where(known, logits, -np.inf)
-    return logits.argmax(axis=1)
+def route(features: np.ndarray, head: np.ndarray) -> np.ndarray:
+    """The worker (n,) that ``head`` (L, H) picks for each feature (n, H)."""
+    return (features @ head.T).argmax(axis=1)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.baselines import best_worker, mean_known
+from trinity_assets.routing.baselines import best_worker, comparable, mean_known
 from trinity_assets.routing.table import Cell
 
 HALVES = 2
@@ -33,8 +33,8 @@ def plain_oracle(scores: np.ndarray) -> np.ndarray:
 def cross_fitted_oracle(halves: np.ndarray) -> np.ndarray:
     """(n,) per task, the score in one half of the samples of the worker that is best in the other, averaged over both.
 
-    Workers that are equally good on the task are told apart by their means over all tasks in the choosing half, then by
-    their place in the pool.
+    Workers that are equally good on the task are told apart by their means in the choosing half over the tasks on which
+    they can be compared there (``baselines``, the rule for missing scores), then by their place in the pool.
 
     Args:
         halves: (n, 2, L), the mean score of each half of the samples, NaN where it is empty.
@@ -72,8 +72,9 @@ def sample_halves(
 def cross_fitted_lookup(scores: np.ndarray, costs: np.ndarray, strata: np.ndarray, folds: np.ndarray) -> np.ndarray:
     """(n,) per task, the score of the worker that is best on the other folds' tasks of its stratum.
 
-    A stratum without a task in the other folds takes the worker that is best on all of theirs. With one stratum this is
-    the best single worker, cross-fitted.
+    Only tasks on which workers can be compared choose (``baselines``, the rule for missing scores). A stratum without
+    one in the other folds takes the worker that is best on all of theirs. With one stratum this is the best single
+    worker, cross-fitted.
 
     Args:
         scores: (n, L), as ``costs`` NaN where unknown.
@@ -88,11 +89,12 @@ def cross_fitted_lookup(scores: np.ndarray, costs: np.ndarray, strata: np.ndarra
         raise TrainingError(f"{len(folds)} tasks lie in {len(present)} fold; to choose and to score takes two")
     values = np.empty(len(scores))
     for fold in present:
-        held_out, learnt = folds == fold, folds != fold
+        held_out, others = folds == fold, np.flatnonzero(folds != fold)
+        learnt = others[comparable(scores[others])]
         overall = best_worker(scores[learnt], costs[learnt])
         for stratum in np.unique(strata[held_out]):
-            like = learnt & (strata == stratum)
-            chosen = best_worker(scores[like], costs[like]) if like.any() else overall
+            like = learnt[strata[learnt] == stratum]
+            chosen = best_worker(scores[like], costs[like]) if like.size else overall
             rows = held_out & (strata == stratum)
             values[rows] = scores[rows, chosen]
     return values
@@ -100,7 +102,7 @@ def cross_fitted_lookup(scores: np.ndarray, costs: np.ndarray, strata: np.ndarra
 
 def _scored(choosing: np.ndarray, scoring: np.ndarray) -> np.ndarray:
     """(n,) the score in ``scoring`` (n, L) of each task's best worker in ``choosing`` (n, L)."""
-    preferred = np.argsort(-mean_known(choosing, -np.inf), kind="stable")
+    preferred = np.argsort(-mean_known(choosing[comparable(choosing)], -np.inf), kind="stable")
     chosen = preferred[np.where(np.isnan(choosing), -np.inf, choosing)[:, preferred].argmax(axis=1)]
     return scoring[np.arange(len(scoring)), chosen]
 

@@ -12,6 +12,9 @@ from trinity_assets.routing.trainers.all_heads import learners
 
 WORKERS = ["ada", "bob", "cyd"]
 
+FLATTERED = np.array([[0.0, 1.0], [1.0, 1.0], *[[np.nan, 0.0]] * 4])
+"""Scores of two workers, of which the first lacks hard tasks: better by its known scores, worse where both have one."""
+
 
 def features(n: int, hidden: int, seed: int = 0) -> np.ndarray:
     """(n, hidden) float32 with a constant component, as hidden states have."""

@@ -19,7 +19,7 @@ from trinity_assets.routing.table import score_matrix
 from trinity_assets.routing.trainers import sep_cma_es
 from trinity_assets.spec import digest
 from trinity_assets.store.artifacts import ArtifactStore
-from trinity_assets_tests.routing.planted import WORKERS, features, learners_of, planted_scores, table_of
+from trinity_assets_tests.routing.planted import FLATTERED, WORKERS, features, learners_of, planted_scores, table_of
 
 NAN = np.nan
 
@@ -111,6 +111,21 @@ class TestBaselines:
         side = Side(np.eye(4), scores, np.tile([2.0, 1.0], (4, 1)), np.array(["p", "p", "q", "q"]))
         lookup = next(policy for policy in baselines(side, side) if policy.name == "lookup")
         assert lookup.shares.argmax(axis=1).tolist() == [0, 0, 0, 0]
+
+    def test_missing_hard_tasks_flatter_nobody(self):
+        scores = np.vstack([FLATTERED, [[1.0, NAN], [1.0, NAN]]])
+        assert best_worker(scores, np.ones((8, 2))) == 0
+        train = Side(features(8, 3), scores, np.ones((8, 2)), np.array([*"pppppp", "q", "q"]))
+        test = Side(features(2, 3), np.ones((2, 2)), np.ones((2, 2)), np.array(["p", "q"]))
+        picks = {policy.name: policy.shares.argmax(axis=1).tolist() for policy in baselines(train, test)}
+        assert picks["best_single"] == picks["lookup"] == picks["knn"] == [1, 1]
+
+    def test_without_a_complete_task_workers_are_compared_by_what_is_known(self):
+        scores = np.array([[NAN, 1.0], [0.5, NAN], [NAN, 0.0], [0.0, NAN], [NAN, NAN]])
+        side = Side(np.eye(5), scores, np.ones((5, 2)), np.array([*"ppqqr"]))
+        picks = {policy.name: policy.shares.argmax(axis=1).tolist() for policy in baselines(side, side)}
+        assert picks["best_single"] == [1] * 5
+        assert picks["lookup"] == [1, 1, 0, 0, 1]
 
     def test_knn_follows_its_neighbourhood(self):
         drawn = np.concatenate([np.tile([4.0, 1.0], (60, 1)), np.tile([1.0, 4.0], (60, 1))])

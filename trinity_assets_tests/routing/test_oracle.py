@@ -8,6 +8,7 @@ import pytest
 
 from trinity_assets.errors import TrainingError
 from trinity_assets.routing.oracle import cross_fitted_lookup, cross_fitted_oracle, plain_oracle, sample_halves
+from trinity_assets_tests.routing.planted import FLATTERED
 
 NAN = np.nan
 
@@ -86,6 +87,14 @@ class TestByHand:
     def test_equals_go_to_who_is_better_elsewhere_in_the_choosing_half(self):
         halves = np.array([[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
         np.testing.assert_array_equal(cross_fitted_oracle(halves), [1.0, 1.0])
+
+    def test_missing_hard_tasks_flatter_nobody(self):
+        scores = np.vstack([FLATTERED, FLATTERED])
+        folds, strata = np.repeat([0, 1], 6), np.zeros(12)
+        chosen = cross_fitted_lookup(scores, np.ones_like(scores), strata, folds)
+        np.testing.assert_array_equal(chosen, scores[:, 1])
+        halves = np.stack([np.vstack([[0.5, 0.5], FLATTERED]), np.tile([0.25, 0.75], (7, 1))], axis=1)
+        assert cross_fitted_oracle(halves)[0] == (0.75 + 0.5) / 2
 
     def test_known_samples_go_to_the_halves_in_turn(self):
         tasks = pd.DataFrame({"task_id": ["b", "a", "a"], "benchmark": ["quiz", "quiz", "other"]})

@@ -243,6 +243,7 @@ class TestValidation:
         assert scattered.validation() is None
         patient = sep_cma_es.train(scattered, SepCMAESSettings(generations=5, patience=1))
         assert len(patient.record.history) == 5 and "validation" not in patient.record.chosen
+        assert patient.record.chosen["unused"] == ["patience"]
 
     def test_one_fold_is_searched_whole(self):
         drawn = features(40, 5)
@@ -273,6 +274,18 @@ class TestWarmStart:
             sep_cma_es.train(objective, settings, Start(initial=scale * given)).weights for scale in (1.0, 1024.0)
         )
         np.testing.assert_allclose(once, larger, rtol=1e-5)
+
+    def test_what_the_given_head_has_learnt_from_validates_nothing(self, objective):
+        """Patience would hold a search back at a head that has seen the fold that it is validated on."""
+        start = Start(initial=sep_cma_es.train(objective, SepCMAESSettings(generations=20)).weights)
+        patient, whole = (
+            sep_cma_es.train(objective, SepCMAESSettings(generations=6, patience=patience), start)
+            for patience in (1, None)
+        )
+        np.testing.assert_array_equal(patient.weights, whole.weights)
+        assert patient.record.history == whole.record.history and len(whole.record.history) == 6
+        assert patient.record.chosen == whole.record.chosen | {"unused": ["patience"]}
+        assert "unused" not in sep_cma_es.train(objective, SepCMAESSettings(generations=2, patience=2)).record.chosen
 
     def test_another_shape_is_refused(self, objective):
         with pytest.raises(TrainingError, match=r"need finite numbers of shape \(3, 8\)"):

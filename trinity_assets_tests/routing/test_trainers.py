@@ -1,12 +1,16 @@
+import logging
+
 import numpy as np
 import pytest
 
 from trinity_assets.errors import TrainingError
+from trinity_assets.routing.baselines import best_single, best_worker
 from trinity_assets.routing.objective import TableObjective, route
 from trinity_assets.routing.routed_score import RoutedScore, row_space
 from trinity_assets.routing.specs import TRAINERS, ConstantSettings, RidgeSettings, RouterTraining, SepCMAESSettings
 from trinity_assets.routing.trainers import constant, ridge, sep_cma_es
-from trinity_assets_tests.routing.planted import features, planted_scores
+from trinity_assets.routing.trainers.all_heads import learners, train_heads
+from trinity_assets_tests.routing.planted import FLATTERED, features, planted_scores
 
 
 def planted(n: int, hidden: int, workers: int = 3, noise: float = 0.0) -> tuple[TableObjective, np.ndarray, np.ndarray]:
@@ -114,6 +118,28 @@ class TestConstant:
         priced = TableObjective(drawn, scores, np.zeros(3), costs)
         assert constant.train(priced, ConstantSettings()).record.constant == 1
 
+    def test_missing_hard_tasks_flatter_nobody_at_any_cost_weight(self):
+        costs = np.tile([0.001, 0.002], (6, 1))
+        objective = TableObjective(features(6, 3), FLATTERED, np.zeros(6), costs)
+        assert best_worker(objective.rewarded, costs) == best_worker(objective.at(0.4).rewarded, costs) == 0
+        assert constant.train(objective, ConstantSettings()).record.constant == 1
+        swept = constant.sweep(objective, ConstantSettings(), [0.4, 0.6])
+        # Where both have a score they are worth 0.5 and 1.0, less the weight once and twice.
+        assert {weight: head.record.constant for weight, head in swept.items()} == {0.4: 1, 0.6: 0}
+
+    def test_it_is_the_worker_that_heads_are_measured_against(self):
+        generator = np.random.default_rng(0)
+        differed = 0
+        for _ in range(200):
+            scores, costs = generator.integers(0, 2, (6, 3)).astype(float), generator.integers(1, 3, (6, 3)) / 1000
+            scores[generator.random((6, 3)) < 0.3] = np.nan
+            costs[generator.random((6, 3)) < 0.2] = np.nan
+            scores[0, 0] = 1.0
+            head = constant.train(TableObjective(features(6, 2), scores, np.zeros(6), costs), ConstantSettings())
+            assert head.record.constant == best_single(scores, costs)
+            differed += best_worker(scores, costs) != best_single(scores, costs)
+        assert differed > 20
+
     def test_other_heads_are_not_constant(self):
         objective, unseen, _ = planted(60, 5)
         head = ridge.train(objective, RidgeSettings())
@@ -123,6 +149,23 @@ class TestConstant:
     def test_it_needs_a_table(self):
         with pytest.raises(TrainingError, match="constant learns from a table"):
             constant.train(RoutedScore(features(4, 3), np.eye(4)[:, :2], 0.0, 0), ConstantSettings())
+
+
+def test_what_is_learnt_to_be_looked_at_once_says_nothing(caplog):
+    caplog.set_level(logging.INFO)
+    objective, _, _ = planted(60, 5)
+    priced = TableObjective(objective.features, objective.scores, objective.folds, np.full((60, 3), 0.001))
+    trainers: dict[str, dict[str, int]] = {"ridge": {}, "sep_cma_es": {"generations": 9, "patience": 1}}
+    training = RouterTraining.model_validate(
+        {"trainers": trainers, "export": "ridge", "cost_weights": [0.1], "training_seeds": 1}
+    )
+    learnt = {name: learners(training, name)[0](priced) for name in training.heads}
+    assert caplog.messages == []
+    trained = train_heads(priced, training)
+    assert {name: head.record for name, head in learnt.items()} == {n: head.record for n, head in trained.items()}
+    said = "\n".join(caplog.messages)
+    for line in ("ridge: 60 tasks, alpha", "ridge: 1 cost weights, alphas", "sep_cma_es: stopped after generation"):
+        assert line in said
 
 
 def test_a_router_declares_its_trainers():

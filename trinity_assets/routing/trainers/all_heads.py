@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from trinity_assets.routing.objective import TableObjective
-from trinity_assets.routing.specs import TRAINERS, RouterTraining, weighted_head
+from trinity_assets.routing.specs import TRAINERS, RouterTraining, trainer_of, weighted_head
 from trinity_assets.routing.trainers.head import FROM_ZERO, Start, TrainedHead
 from trinity_assets.spec import Spec
 
@@ -33,27 +32,22 @@ def learners(training: RouterTraining, head: str) -> list[Callable[[TableObjecti
     One for a trainer that draws nothing. They say nothing while they learn: what is learnt so is looked at once, and no
     head that is kept.
     """
-    trainer, _, weight = head.partition("@")
+    trainer = trainer_of(head)
     settings = training.trainers[trainer]
     seeds = [settings]
     if "seed" in type(settings).model_fields:
         first = settings.model_dump()["seed"]
         seeds = [settings.model_copy(update={"seed": first + more}) for more in range(training.training_seeds)]
-    return [_learner(trainer, one, float(weight) if weight else None) for one in seeds]
+    cost_weight = {weighted_head(trainer, weight): weight for weight in training.cost_weights}.get(head)
+    return [_learner(trainer, one, cost_weight) for one in seeds]
 
 
 def _learner(trainer: str, settings: Spec, cost_weight: float | None) -> Callable[[TableObjective], TrainedHead]:
-    entry = TRAINERS[trainer]
+    entry, start = TRAINERS[trainer], Start(quiet=True)
 
     def learn(objective: TableObjective) -> TrainedHead:
-        said = logging.getLogger(__package__)
-        level = said.level
-        said.setLevel(logging.WARNING)
-        try:
-            if cost_weight is None:
-                return entry.load()(objective, settings)
-            return entry.load_sweep()(objective, settings, (cost_weight,))[cost_weight]
-        finally:
-            said.setLevel(level)
+        if cost_weight is None:
+            return entry.load()(objective, settings, start)
+        return entry.load_sweep()(objective, settings, (cost_weight,), start)[cost_weight]
 
     return learn

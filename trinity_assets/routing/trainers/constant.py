@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trinity_assets.routing.baselines import best_worker
+from trinity_assets.routing.baselines import best_single
 from trinity_assets.routing.objective import Objective, TableObjective, route
 from trinity_assets.routing.specs import ConstantSettings
 from trinity_assets.routing.trainers.head import FROM_ZERO, Start, TrainedHead, TrainingRecord, require_table
@@ -15,7 +15,7 @@ from trinity_assets.routing.trainers.ridge import ones_direction
 
 
 def train(objective: Objective, settings: ConstantSettings, start: Start = FROM_ZERO) -> TrainedHead:
-    """Choose the worker with the highest mean known reward; ties go to the cheaper, then to the earlier of the pool.
+    """Choose the worker with the highest mean reward, by the rules for missing scores and ties of ``baselines``.
 
     The record's ``constant`` is that worker's position. Its row of the head is the direction whose product with a
     feature is as near to one as can be, the others are zero: it wins wherever that product is positive, on a share
@@ -26,7 +26,7 @@ def train(objective: Objective, settings: ConstantSettings, start: Start = FROM_
     """
     began = time.perf_counter()
     table = require_table(objective, "constant")
-    best = best_worker(table.rewarded, table.costs)
+    best = best_single(table.rewarded, table.costs)
     weights = np.zeros(table.shape, dtype=np.float32)
     weights[best] = ones_direction(table.features)
     record = TrainingRecord(

@@ -24,7 +24,7 @@ class TrainingRecord(Spec):
     Attributes:
         settings: the trainer's settings as JSON values.
         chosen: what the trainer settled on (``alpha``, or ``constant``, a worker by pool position) or why it ended
-            (``generations``, ``stopped``), and at which ``cost_weight`` if at one.
+            (``generations``, ``stopped``), at which ``cost_weight`` if at one, and which settings were ``unused``.
         reward: the objective's reward of the head, on the tasks it was trained on.
         history: one row per generation (``generation, best, mean, sigma``, and ``validation`` where the distribution's
             mean was validated) or per penalty (``alpha, reward``, the reward being cross-validated).
@@ -83,7 +83,7 @@ class TrainedHead:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a search starts; a closed form needs none of it.
+    """Where a search starts, of which a closed form needs nothing, and whether a training says how it goes.
 
     Attributes:
         initial: a head (L, H) to start from, such as that of an earlier pool (``pool_changes``), instead of the zero
@@ -91,12 +91,14 @@ class Start:
         directory: where an interrupted training is kept, for the next one of equal inputs to go on from; None keeps
             nothing.
         save_every_s: seconds between two saves, by ``clock``.
+        quiet: log neither how the training goes nor what came of it, only warnings.
     """
 
     initial: np.ndarray | None = None
     directory: Path | None = None
     save_every_s: float = SAVE_EVERY_S
     clock: Callable[[], float] = time.monotonic
+    quiet: bool = False
 
 
 FROM_ZERO = Start()

@@ -52,7 +52,7 @@ class Journal:
         self._saved = start.clock()
         self._written = self._read()
         self._told: list[Told] = []
-        if self._written:
+        if self._written and not start.quiet:
             logger.info("%s: going on after generation %d of an interrupted training", trainer, len(self._written))
 
     def recorded(self) -> Told | None:

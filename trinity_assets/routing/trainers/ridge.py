@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from trinity_assets.routing.trainers.head import (
     require_scores,
     require_table,
 )
+from trinity_assets.routing.trainers.normal_equations import Factored, Moments
 
 ONES_PENALTY = 1e-6
 """Penalty of the direction v, relative to the mean eigenvalue of F'F: it keeps v finite and hardly moves it."""
@@ -56,7 +56,8 @@ def train(objective: Objective, settings: RidgeSettings, start: Start = FROM_ZER
     alpha = max(zip(rewards, alphas, strict=True))[1]
     head = RidgePath(features, table.rewarded).head(alpha)
     weights = widened(head, basis)
-    logger.info("ridge: %d tasks, alpha %g, cross-validated reward %.4f", len(features), alpha, max(rewards))
+    if not start.quiet:
+        logger.info("ridge: %d tasks, alpha %g, cross-validated reward %.4f", len(features), alpha, max(rewards))
     record = TrainingRecord(
         settings=settings.model_dump(mode="json"),
         chosen={"alpha": alpha},
@@ -88,7 +89,8 @@ def sweep(
     scores = widened(path.head(score_alpha)[:workers], basis)
     costs = widened(path.head(cost_alpha)[workers:], basis)
     seconds = (time.perf_counter() - began) / max(1, len(cost_weights))
-    logger.info("ridge: %d cost weights, alphas %g and %g", len(cost_weights), score_alpha, cost_alpha)
+    if not start.quiet:
+        logger.info("ridge: %d cost weights, alphas %g and %g", len(cost_weights), score_alpha, cost_alpha)
 
     def trained(cost_weight: float) -> TrainedHead:
         weights = scores - np.float32(cost_weight) * costs
@@ -116,7 +118,7 @@ class RidgePath:
 
     def __init__(self, features: np.ndarray, targets: np.ndarray) -> None:
         self._fits = [
-            (columns, _Factored(_Moments.of(features[rows], targets[rows][:, columns])))
+            (columns, Factored(Moments.of(features[rows], targets[rows][:, columns])))
             for columns, rows in _patterns(targets)
         ]
         self._shape = targets.shape[1], features.shape[1]
@@ -129,79 +131,6 @@ class RidgePath:
             slopes, intercepts = fit.solutions([alpha])
             weights[columns] = slopes[0] + np.outer(intercepts[0], self._ones)
         return weights
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Sums over tasks: their number, features (H,), targets (k,), Gram matrix (H, H), features by targets (H, k)."""
-
-    count: int
-    features: np.ndarray
-    targets: np.ndarray
-    gram: np.ndarray
-    cross: np.ndarray
-
-    @classmethod
-    def of(cls, features: np.ndarray, targets: np.ndarray) -> _Moments:
-        return cls(
-            len(features), features.sum(axis=0), targets.sum(axis=0), features.T @ features, features.T @ targets
-        )
-
-    def __sub__(self, part: _Moments) -> _Moments:
-        return _Moments(
-            self.count - part.count,
-            self.features - part.features,
-            self.targets - part.targets,
-            self.gram - part.gram,
-            self.cross - part.cross,
-        )
-
-
-class _Factored:
-    """``Fc'Fc = Q T Q'`` with T tridiagonal, after which a penalty costs O(H) instead of a factorization.
-
-    Half the time of the eigenvectors, which would serve as well (Golub and Van Loan, 4th edition, section 8.3.1).
-    """
-
-    def __init__(self, moments: _Moments) -> None:
-        from scipy.linalg import lapack
-
-        self._feature_mean = moments.features / moments.count
-        self._target_mean = moments.targets / moments.count
-        gram = moments.gram - np.outer(moments.features, self._feature_mean)
-        cross = moments.cross - np.outer(moments.features, self._target_mean)
-        self._scale = float(np.trace(gram)) / len(gram)
-        if len(gram) == 1:
-            self._reflectors = self._taus = None
-            self._diagonal, self._beside, self._targets = gram[0], np.empty(0), cross
-            return
-        work, _ = lapack.dsytrd_lwork(len(gram), lower=1)
-        reduced, self._diagonal, self._beside, self._taus, _ = lapack.dsytrd(gram, lower=1, lwork=int(work))
-        self._reflectors = np.asfortranarray(reduced[1:, :-1])
-        self._targets = self._rotated(cross, "T")
-
-    def solutions(self, alphas: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes (A, k, H) and intercepts (A, k) for penalties relative to the mean eigenvalue."""
-        from scipy.linalg import lapack
-
-        width, columns = self._targets.shape
-        solved = np.empty((width, len(alphas), columns))
-        for i, alpha in enumerate(alphas):
-            penalty = alpha * self._scale if self._scale > 0 else 1.0
-            solved[:, i] = lapack.dptsv(self._diagonal + penalty, self._beside, self._targets)[2]
-        slopes = self._rotated(solved.reshape(width, -1), "N").reshape(width, len(alphas), columns).transpose(1, 2, 0)
-        return slopes, self._target_mean - slopes @ self._feature_mean
-
-    def _rotated(self, columns: np.ndarray, transposed: str) -> np.ndarray:
-        """``Q columns``, or ``Q' columns`` for "T"; Q leaves the first element alone."""
-        from scipy.linalg import lapack
-
-        if self._reflectors is None:
-            return columns
-        rotated = np.array(columns)
-        work = lapack.dormqr("L", transposed, self._reflectors, self._taus, rotated[1:], lwork=-1)[1]
-        rotated[1:] = lapack.dormqr("L", transposed, self._reflectors, self._taus, rotated[1:], lwork=int(work[0]))[0]
-        return rotated
 
 
 def ones_direction(features: np.ndarray) -> np.ndarray:
@@ -262,7 +191,7 @@ def _fold_heads(
     centre = features.mean(axis=0)
     centred = features - centre
     patterns = _patterns(targets)
-    whole = [_Moments.of(centred[rows], targets[rows][:, columns]) for columns, rows in patterns]
+    whole = [Moments.of(centred[rows], targets[rows][:, columns]) for columns, rows in patterns]
     gram, total = features.T @ features, features.sum(axis=0)
     for fold in present:
         held_out = folds == fold
@@ -273,7 +202,7 @@ def _fold_heads(
         heads = np.empty((len(alphas), targets.shape[1], features.shape[1]))
         for (columns, rows), moments in zip(patterns, whole, strict=True):
             both = rows & held_out
-            fit = _Factored(moments - _Moments.of(centred[both], targets[both][:, columns]))
+            fit = Factored(moments - Moments.of(centred[both], targets[both][:, columns]))
             slopes, intercepts = fit.solutions(alphas)
             heads[:, columns] = slopes + (intercepts - slopes @ centre)[:, :, None] * ones
         yield held_out, heads

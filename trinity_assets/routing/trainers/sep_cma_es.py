@@ -35,9 +35,12 @@ logger = logging.getLogger(__name__)
 def train(objective: Objective, settings: SepCMAESSettings, start: Start = FROM_ZERO) -> TrainedHead:
     """Search from the zero head or ``start.initial``, in the objective's reduced space where it has one.
 
-    Where every head has the same reward there is nothing to learn, and the head that was started from is returned. An
-    objective of less than two folds, or of which no fold can be spared, cannot be validated on, and is searched as if
-    there were no patience.
+    Where every head has the same reward there is nothing to learn, and the head that was started from is returned.
+
+    Patience takes a fold that the search has not learnt from. An objective of less than two folds, or of which no fold
+    can be spared, has none. Nor is there one for a search from ``start.initial``, which comes from all tasks of train:
+    on any of them it would look better than what is found without them. These are searched whole and to the last
+    generation, and the record's ``unused`` names the patience.
 
     Raises:
         TrainingError: nothing is known of a worker, or the initial head has another shape than the objective's.
@@ -45,20 +48,23 @@ def train(objective: Objective, settings: SepCMAESSettings, start: Start = FROM_
     """
     began = time.perf_counter()
     require_scores(objective)
-    parts = objective.validation() if settings.patience is not None else None
-    searched, validation = parts if parts else (objective, None)
+    validated = settings.patience is not None and start.initial is None
+    searched, validation = (objective.validation() if validated else None) or (objective, None)
+    unused = {"unused": ["patience"]} if settings.patience is not None and validation is None else {}
+    if unused and not start.quiet:
+        logger.info("%s: patience is unused: no fold can be spared that the start has not learnt from", NAME)
     space = _Space.of(searched, start.initial)
     journal = Journal(NAME, _identity(objective, settings, start), start)
     try:
-        outcome = _search(space, validation, settings, journal)
+        outcome = _search(space, validation, settings, journal, start.quiet)
     except JournalDivergedError as difference:
         logger.warning("%s: the interrupted training drew other numbers (%s) and is begun anew", NAME, difference)
         journal.begin_anew()
-        outcome = _search(space, validation, settings, journal)
+        outcome = _search(space, validation, settings, journal, start.quiet)
     weights = space.head(outcome.mean).astype(np.float32)
     record = TrainingRecord(
         settings=settings.model_dump(mode="json"),
-        chosen={"generations": len(outcome.history), "stopped": outcome.stopped} | outcome.validated,
+        chosen={"generations": len(outcome.history), "stopped": outcome.stopped} | outcome.validated | unused,
         reward=float(objective(weights[None])[0]),
         history=tuple(outcome.history),
         evaluations=outcome.evaluations,
@@ -129,7 +135,9 @@ class _Outcome:
     validated: dict[str, float]
 
 
-def _search(space: _Space, validation: Objective | None, settings: SepCMAESSettings, journal: Journal) -> _Outcome:
+def _search(
+    space: _Space, validation: Objective | None, settings: SepCMAESSettings, journal: Journal, quiet: bool
+) -> _Outcome:
     strategy = _strategy(space.origin.ravel(), settings)
     progress = Progress(logger, NAME, settings.generations, "generations")
     history: list[dict[str, float]] = []
@@ -150,12 +158,14 @@ def _search(space: _Space, validation: Objective | None, settings: SepCMAESSetti
         flat = flat and rewards.max() == rewards.min()
         if validated is not None and (best is None or validated > best[0]):
             best = validated, generation, np.array(strategy.mean)
-        progress.advance()
+        if not quiet:
+            progress.advance()
         stopped = sorted(strategy.stop() or ())
         if best and settings.patience and generation - best[1] >= settings.patience:
             stopped.append("patience")
         if stopped:
-            logger.info("%s: stopped after generation %d: %s", NAME, generation, ", ".join(stopped))
+            if not quiet:
+                logger.info("%s: stopped after generation %d: %s", NAME, generation, ", ".join(stopped))
             break
     mean = space.origin.ravel() if flat else best[2] if best else np.asarray(strategy.mean)
     chosen = {"generation": best[1], "validation": best[0]} if best else {}
