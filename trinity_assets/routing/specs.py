@@ -113,7 +113,7 @@ TRAINERS: dict[str, TrainerEntry] = {
     "sep_cma_es": TrainerEntry(
         SepCMAESSettings, "trinity_assets.routing.trainers.sep_cma_es", version=2, searches=True
     ),
-    "constant": TrainerEntry(ConstantSettings, "trinity_assets.routing.trainers.constant"),
+    "constant": TrainerEntry(ConstantSettings, "trinity_assets.routing.trainers.constant", version=2),
 }
 
 

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -183,6 +185,17 @@ class TestResuming:
         assert "begun anew" in caplog.text
         np.testing.assert_array_equal(resumed.weights, undisturbed.weights)
         assert list(tmp_path.iterdir()) == []
+
+    def test_a_journal_that_lacks_a_reward_is_begun_anew(self, tmp_path, objective, watch):
+        settings = SepCMAESSettings(generations=4)
+        undisturbed = sep_cma_es.train(objective, settings)
+        watch.killed(objective, settings, kept_in(tmp_path), 3)
+        (journal,) = tmp_path.iterdir()
+        pages = json.loads(journal.read_text())
+        pages["generations"][1]["rewards"].pop()
+        journal.write_text(json.dumps(pages))
+        resumed = sep_cma_es.train(objective, settings, kept_in(tmp_path))
+        np.testing.assert_array_equal(resumed.weights, undisturbed.weights)
 
     def test_it_saves_as_often_as_it_is_told_to(self, tmp_path, objective, watch):
         now = iter(range(1000))

@@ -10,6 +10,7 @@ from trinity_assets.routing.routed_score import RoutedScore, row_space
 from trinity_assets.routing.specs import TRAINERS, ConstantSettings, RidgeSettings, RouterTraining, SepCMAESSettings
 from trinity_assets.routing.trainers import constant, ridge, sep_cma_es
 from trinity_assets.routing.trainers.all_heads import learners, train_heads
+from trinity_assets.routing.trainers.normal_equations import Factored, Moments
 from trinity_assets_tests.routing.planted import FLATTERED, features, planted_scores
 
 
@@ -63,6 +64,18 @@ class TestRidge:
         model = Ridge(alpha=0.5 * np.trace(centred.T @ centred) / 10).fit(drawn, objective.scores)
         head = ridge.RidgePath(drawn, objective.scores).head(0.5)
         np.testing.assert_allclose(unseen @ head.T, model.predict(unseen.astype(float)), atol=1e-5)
+
+    def test_features_of_one_direction(self):
+        """Of width one, and wider ones that all lie on a line: the regression on that number, tilted by a constant."""
+        along = np.random.default_rng(0).normal(2.0, 1.0, 60).astype(np.float32)
+        scores = np.stack([np.full(60, 0.5), (along > 2).astype(float)], axis=1)
+        for drawn in (along[:, None], along[:, None] * np.array([[1.0, 2.0, -1.0]], dtype=np.float32)):
+            objective = TableObjective(drawn, scores, np.arange(60) % 5)
+            assert np.isfinite(ridge.train(objective, RidgeSettings()).weights).all()
+        centred = along - along.mean(dtype=float)
+        slope = (centred @ scores[:, 1]) / (centred @ centred * 1.5)
+        slopes, _ = Factored(Moments.of(along[:, None].astype(float), scores)).solutions([0.5])
+        assert slopes[0, :, 0] == pytest.approx([0, slope], rel=1e-5, abs=1e-12)
 
     def test_a_dominated_pool_gives_the_best_worker_always(self):
         generator = np.random.default_rng(0)

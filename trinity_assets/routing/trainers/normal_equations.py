@@ -68,7 +68,10 @@ class Factored:
         solved = np.empty((width, len(alphas), columns))
         for i, alpha in enumerate(alphas):
             penalty = alpha * self._scale if self._scale > 0 else 1.0
-            solved[:, i] = lapack.dptsv(self._diagonal + penalty, self._beside, self._targets)[2]
+            if width == 1:  # which LAPACK's binding takes for an error
+                solved[:, i] = self._targets / (self._diagonal + penalty)[:, None]
+            else:
+                solved[:, i] = lapack.dptsv(self._diagonal + penalty, self._beside, self._targets)[2]
         slopes = self._rotated(solved.reshape(width, -1), "N").reshape(width, len(alphas), columns).transpose(1, 2, 0)
         return slopes, self._target_mean - slopes @ self._feature_mean
 

@@ -147,6 +147,8 @@ def _search(
     for generation in range(1, settings.generations + 1):
         candidates = strategy.ask()
         recorded = journal.recorded()
+        if recorded and len(recorded.rewards) != len(candidates):
+            raise JournalDivergedError(f"generation {generation}")
         rewards = np.array(recorded.rewards) if recorded else _rewards(space, strategy, candidates, settings)
         strategy.tell(candidates, (-rewards).tolist())
         validated = None
