@@ -244,8 +244,8 @@ def test_heads_that_have_learnt_from_held_out_tasks_are_no_start(
 ) -> None:
     """A task's side depends on the seed, the share, and on what its benchmark is called."""
 
-    def held_out(benchmark: str, **split: float) -> set[str]:
-        placed = with_split(planted.assign(benchmark=benchmark), SplitSpec(**split))
+    def held_out(benchmark: str, split: SplitSpec = SplitSpec()) -> set[str]:
+        placed = with_split(planted.assign(benchmark=benchmark), split)
         return set(placed["task_id"][placed["split"] == "test"])
 
     def complaint(*options: str) -> str:
@@ -259,8 +259,8 @@ def test_heads_that_have_learnt_from_held_out_tasks_are_no_start(
     table["group"] = table["task_id"]
     table.to_csv(tmp_path / "outcomes.csv", index=False)
     assert train(*GIVEN, *SEARCH, "--out", "before")[0] == 0
-    assert complaint("--test", "0.5").startswith(refusal(len(learnt & held_out("table", test=0.5))))
-    assert complaint("--seed", "1").startswith(refusal(len(learnt & held_out("table", seed=1))))
+    assert complaint("--test", "0.5").startswith(refusal(len(learnt & held_out("table", SplitSpec(test=0.5)))))
+    assert complaint("--seed", "1").startswith(refusal(len(learnt & held_out("table", SplitSpec(seed=1)))))
     assert train(*GIVEN, *SEARCH, "--test", "0.3", "--start", "before")[0] == 0, "held out of what was held out then"
 
     # The heads after know what those before have seen: these tasks are others.
