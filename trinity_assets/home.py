@@ -48,7 +48,7 @@ def reports_directory(home: Path) -> Path:
 
 
 def looks_log(home: Path) -> Path:
-    """Where looks at held-out tasks are noted, of routers that are trained without a graph."""
+    """Where looks at held-out tasks are noted, of all routers, with a graph or without."""
     return home / "looks.jsonl"
 
 

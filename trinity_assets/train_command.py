@@ -90,6 +90,7 @@ def train_command(
     from trinity_assets.routing.fitting import fit_router
     from trinity_assets.routing.looks import LooksLog
     from trinity_assets.routing.outcome_tables import read_outcomes
+    from trinity_assets.routing.seen_tasks import learnt_marks
     from trinity_assets.routing.trainers.head import Start
 
     searching = {"generations": generations, "population": population, "patience": patience, "sigma0": sigma0}
@@ -118,7 +119,7 @@ def train_command(
         training,
         prices=priced,
         start=Start(directory=trainings_directory(trinity_home())),
-        earlier=before.to_start_from(training) if before else None,
+        earlier=before.to_start_from(training, outcomes.table, outcomes.questions) if before else None,
         looks=LooksLog(looks_log(trinity_home()), outcomes.questions),
     )
     _print_fitted(fitted, matrix.shape[1])
@@ -127,7 +128,8 @@ def train_command(
     if out:
         if prices:
             origin = origin.model_copy(update={"prices_sha256": file_sha256(prices)})
-        write_fitted(fitted, origin, out)
+        behind = before.spec.learnt if before else None
+        write_fitted(fitted, origin, {*learnt_marks(fitted.table, outcomes.questions), *(behind or ())}, out)
         print(f"written to:      {out}")
 
 

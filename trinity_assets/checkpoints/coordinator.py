@@ -10,6 +10,7 @@ import numpy as np
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.checkpoints.directory import Checkpoint
 from trinity_assets.errors import CheckpointError
+from trinity_assets.routing.pool_changes import offered_scores
 from trinity_assets.texts import quoted
 
 Extract = Callable[[list[str]], np.ndarray]
@@ -68,7 +69,8 @@ class Coordinator:
                 f"the backbone gave features of shape {features.shape}, or values that are not finite; the head needs "
                 f"finite numbers of shape {expected}: serve it with the backbone it was trained for"
             )
-        return [self._decide(scores, places) for scores in features @ self._weights.T + self._offsets]
+        masked = offered_scores(features @ self._weights.T + self._offsets, places)
+        return [self._decide(scores, places) for scores in masked]
 
     def _places(self, offered: Collection[str] | None) -> list[int]:
         """The rows of the workers that are offered, in pool order."""
@@ -89,12 +91,12 @@ class Coordinator:
         return [place for place, name in enumerate(pool) if name in offered]
 
     def _decide(self, scores: np.ndarray, places: list[int]) -> Decision:
-        offered = scores[places]
-        ranked = np.argsort(-offered, kind="stable")
-        margin = float(offered[ranked[0]] - offered[ranked[1]]) if len(places) > 1 else None
-        names = [self._manifest.workers[place] for place in places]
-        by_name = dict(zip(names, offered.tolist(), strict=True))
-        return Decision(names[ranked[0]], by_name, margin, self._manifest.policy.kind)
+        best, *others = np.argsort(-scores, kind="stable")
+        margin = float(scores[best] - scores[others[0]]) if len(places) > 1 else None
+        names = self._manifest.workers
+        return Decision(
+            names[best], {names[place]: float(scores[place]) for place in places}, margin, self._manifest.policy.kind
+        )
 
 
 def check_feature_spec(checkpoint: Checkpoint, spec: FeatureSpec) -> None:

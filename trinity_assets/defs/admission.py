@@ -40,14 +40,16 @@ def newest_outcomes(
     if sha256 is None:
         raise ArtifactError(f"router {router.name} has no table yet; run `{build_table}`")
     outcomes = read_pool_outcomes(store, sha256)
-    known_as = {row.name: row.digest for row in outcomes.pool}
-    if worker.name not in known_as:
-        return outcomes.joined_by(worker.name, _solves(instance, store, router, worker, catalog))
-    if known_as[worker.name] != worker.digest:
+    # The router's own copies last: a recorded worker's holds the cells of the router's benchmarks only.
+    now = {one.name: one.digest for one in (worker, *router.workers)}
+    if otherwise := [row.name for row in outcomes.pool if now.get(row.name) != row.digest]:
+        was = "was" if len(otherwise) == 1 else "were"
         raise ArtifactError(
-            f"{worker.name} was asked otherwise for the table of {router.name} than the catalog says now; run "
-            f"`{build_table}`"
+            f"{', '.join(otherwise)} {was} asked otherwise for the table of {router.name} than the catalog says now, "
+            f"or left its pool since; run `{build_table}`"
         )
+    if worker.name not in outcomes.workers:
+        return outcomes.joined_by(worker.name, _solves(instance, store, router, worker, catalog))
     return outcomes
 
 

@@ -10,7 +10,7 @@ from trinity_assets.defs import keys
 from trinity_assets.defs.headroom import HEADROOM
 from trinity_assets.defs.lineage import Upstream, materialized, recorded_metadata, step
 from trinity_assets.defs.presentation import OWNERS, picture, router_group, router_tags
-from trinity_assets.defs.resources import ReportsResource, StoreResource
+from trinity_assets.defs.resources import LooksResource, ReportsResource, StoreResource
 from trinity_assets.errors import ArtifactError, CheckpointError
 from trinity_assets.routing.specs import EVALUATION_VERSION
 from trinity_assets.spec import canonical_json, digest
@@ -26,14 +26,8 @@ if TYPE_CHECKING:
 TEST_SET = "test_set"
 """The metadata that names the held-out tasks."""
 
-HEADS = "heads"
-"""The metadata that names the weights that were judged."""
-
 REPORT_FILE = "report_file"
 """The metadata that says where the report lies as one HTML file."""
-
-MOST_LOOKS = 10_000
-"""Materializations that are looked through for earlier looks."""
 
 
 def evaluation_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -68,11 +62,12 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         tags=router_tags(router),
     )
     def evaluation(
-        context: dg.AssetExecutionContext, store: StoreResource, reports: ReportsResource
+        context: dg.AssetExecutionContext, store: StoreResource, reports: ReportsResource, looks: LooksResource
     ) -> dg.MaterializeResult[Any]:
         from trinity_assets.routing.evaluation import evaluate
         from trinity_assets.routing.head import best_single_on_train, read_heads
-        from trinity_assets.routing.inputs import read_router_data
+        from trinity_assets.routing.inputs import read_questions, read_router_data
+        from trinity_assets.routing.looks import LooksLog
         from trinity_assets.routing.report import markdown_report
         from trinity_assets.routing.results import write_evaluation
         from trinity_assets.routing.router_report import RouterReport, router_pictures
@@ -89,7 +84,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
                 raise ArtifactError(f"the heads of {router.name} were trained on another table; build the head first")
             prices = {worker.name: worker.price for worker in router.workers}
             published, why_not = _incumbent(context.instance, artifacts, router.name, data)
-            test_set = held_out_digest(data.table)
+            log = LooksLog(looks.path(), read_questions(artifacts, data))
             result = evaluate(
                 data.table,
                 data.features,
@@ -101,7 +96,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
                 recipes={name: learners(router.training, name) for name in judged},
                 gate=router.training.gate,
                 published=(published.checkpoint, published.chosen) if published else None,
-                looks=_looks(context.instance, key, test_set, upstream.data_version(keys.head(router.name))),
+                looks=log.count(data.table, heads.weights),
             )
             artifact, version = write_evaluation(artifacts, result, upstream.inputs)
         exported, gate = result.policy(router.training.export), result.gate(router.training.export)
@@ -130,8 +125,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
             "best_single": result.policy("best_single").accuracy,
             "oracle": result.policy("oracle").accuracy,
             "test_rows": result.n_test,
-            TEST_SET: test_set,
-            HEADS: upstream.data_version(keys.head(router.name)),
+            TEST_SET: held_out_digest(data.table),
             "looks": result.looks,
             **({"incumbent": why_not} if why_not else {}),
             "report": dg.MetadataValue.md(markdown_report(result)),
@@ -158,16 +152,6 @@ def gate_metadata(gate: "GateResult") -> dict[str, Any]:
         "gate_low": gate.low,
         "gate_reason": dg.MetadataValue.md(f"The gate {'is' if gate.passed else 'is not'} passed: {gate.reason}."),
     }
-
-
-def _looks(instance: dg.DagsterInstance, key: dg.AssetKey, test_set: str, heads: str) -> int:
-    """How often other weights were judged on the test tasks of that digest, these ``heads`` included."""
-    judged = {heads}
-    for record in instance.fetch_materializations(key, limit=MOST_LOOKS).records:
-        metadata = record.asset_materialization.metadata if record.asset_materialization else {}
-        if TEST_SET in metadata and HEADS in metadata and metadata[TEST_SET].value == test_set:
-            judged.add(str(metadata[HEADS].value))
-    return len(judged)
 
 
 def _incumbent(

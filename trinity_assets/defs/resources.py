@@ -11,6 +11,7 @@ from trinity_assets.files import replaced_whole
 from trinity_assets.home import (
     checkpoints_directory,
     ledger_url,
+    looks_log,
     reports_directory,
     store_url,
     trainings_directory,
@@ -67,6 +68,16 @@ class TrainingsResource(dg.ConfigurableResource):
         return Path(self.directory)
 
 
+class LooksResource(dg.ConfigurableResource):
+    """The file in which looks at held-out tasks are noted, by ``trinity-assets train`` too."""
+
+    file: str
+
+    def path(self) -> Path:
+        """That file; it need not exist."""
+        return Path(self.file)
+
+
 class ReportsResource(dg.ConfigurableResource):
     """The directory of the routers' reports."""
 
@@ -89,5 +100,6 @@ def default_resources() -> dict[str, dg.ConfigurableResource]:
         "ledger": LedgerResource(home=str(home)),
         "checkpoints": CheckpointsResource(directory=str(checkpoints_directory(home))),
         "reports": ReportsResource(directory=str(reports_directory(home))),
+        "looks": LooksResource(file=str(looks_log(home))),
         "trainings": TrainingsResource(directory=str(trainings_directory(home))),
     }

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from safetensors.numpy import save
@@ -46,8 +46,9 @@ class Origin(Spec):
 class FittedHeadsSpec(Spec):
     """What stands in the metadata of the heads: the workers of their rows, and how they came about.
 
-    ``split`` says which tasks they have not learnt from. ``always`` is the worker that is to be asked whatever the
-    question, None where the head ``export`` decides.
+    ``split`` says how tasks were held out. ``always`` is the worker that is to be asked whatever the question, None
+    where the head ``export`` decides. ``learnt`` are the marks (``seen_tasks``) of all tasks that they and the heads
+    they started from have learnt from; None in files of before they were kept.
     """
 
     workers: tuple[str, ...]
@@ -57,6 +58,7 @@ class FittedHeadsSpec(Spec):
     split: SplitSpec
     origin: Origin
     trainers: dict[str, TrainingRecord]
+    learnt: tuple[str, ...] | None = None
 
 
 def require_new(directory: Path) -> None:
@@ -78,10 +80,13 @@ def require_new(directory: Path) -> None:
         raise TrainingError(f"cannot write to {directory}: {nearest} is no directory that you may write to")
 
 
-def write_fitted(fitted: FittedRouter, origin: Origin, directory: Path) -> None:
+def write_fitted(fitted: FittedRouter, origin: Origin, learnt: Collection[str], directory: Path) -> None:
     """Write heads, evaluation, and the report as ``report.html`` and as ``report.md`` with its pictures.
 
     The new ``directory`` appears under its name complete or not at all. Equal routers are equal bytes, pictures aside.
+
+    Args:
+        learnt: the marks of all tasks that the heads, and those that they started from, have learnt from.
 
     Raises:
         TrainingError: there is something already, or it cannot be written.
@@ -91,7 +96,7 @@ def write_fitted(fitted: FittedRouter, origin: Origin, directory: Path) -> None:
     pictures = {f"{picture.name}.png": picture.png for picture in report.pictures}
     evaluation = json.dumps(fitted.evaluation.model_dump(mode="json"), indent=2, allow_nan=False)
     files = {
-        HEADS_FILE: _heads(fitted, origin),
+        HEADS_FILE: _heads(fitted, origin, learnt),
         EVALUATION_FILE: f"{evaluation}\n".encode(),
         MARKDOWN_FILE: report.markdown({picture.name: f"{picture.name}.png" for picture in report.pictures}).encode(),
         HTML_FILE: report.html().encode(),
@@ -99,7 +104,7 @@ def write_fitted(fitted: FittedRouter, origin: Origin, directory: Path) -> None:
     _write_whole(directory, files | pictures)
 
 
-def _heads(fitted: FittedRouter, origin: Origin) -> bytes:
+def _heads(fitted: FittedRouter, origin: Origin, learnt: Collection[str]) -> bytes:
     spec = FittedHeadsSpec(
         workers=fitted.workers,
         export=fitted.export,
@@ -108,6 +113,7 @@ def _heads(fitted: FittedRouter, origin: Origin) -> bytes:
         split=fitted.split,
         origin=origin,
         trainers={name: head.record for name, head in fitted.heads.items()},
+        learnt=tuple(sorted(learnt)),
     )
     metadata = canonical_json({"kind": KIND, "spec": spec.model_dump(mode="json")})
     return save({name: head.weights for name, head in fitted.heads.items()}, metadata={METADATA_KEY: metadata})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from safetensors import SafetensorError, safe_open
 
 from trinity_assets.errors import TrainingError
@@ -14,7 +16,9 @@ from trinity_assets.files import file_sha256
 from trinity_assets.routing.fitted_files import HEADS_FILE, KIND, FittedHeadsSpec
 from trinity_assets.routing.head import METADATA_KEY
 from trinity_assets.routing.pool_changes import PoolHead
+from trinity_assets.routing.seen_tasks import seen_held_out
 from trinity_assets.routing.specs import RouterTraining
+from trinity_assets.routing.split import with_split
 from trinity_assets.routing.warm_start import EarlierHead, head_to_start_from, named_rows
 
 
@@ -26,18 +30,29 @@ class FittedHeads:
     spec: FittedHeadsSpec
     sha256: str
 
-    def to_start_from(self, training: RouterTraining) -> EarlierHead:
-        """The head that a search of ``training`` starts from.
+    def to_start_from(
+        self, training: RouterTraining, table: pd.DataFrame, questions: Sequence[str] | None = None
+    ) -> EarlierHead:
+        """The head that a search of ``training`` on ``table`` starts from.
+
+        Args:
+            table: what ``fit_router`` takes; the split is that of ``training``, whatever it says.
+            questions: (n,) of its rows, None where they are unknown.
 
         Raises:
-            TrainingError: all of them ask one worker, whatever the question, or they have learnt from other tasks than
-                those that ``training`` may learn from.
+            TrainingError: all of them ask one worker, whatever the question, or they, or what they started from, have
+                learnt from tasks that are held out now, or nobody knows from which.
         """
-        before, now = (split.model_dump(exclude={"folds"}) for split in (self.spec.split, training.split))
-        if before != now:
+        if self.spec.learnt is None:
             raise TrainingError(
-                f"the head to start from has seen tasks that are held out now: its tasks were split by {before}, "
-                f"these are by {now}; give the same --seed and --test"
+                "the head to start from was written without what it has learnt from, which may be held out now; fit "
+                "it again"
+            )
+        held_out = with_split(table.reset_index(drop=True), training.split)
+        if seen := seen_held_out(held_out, self.spec.learnt, questions):
+            raise TrainingError(
+                f"the head to start from has learnt from {seen} of the tasks that are held out now, or from their "
+                "near-duplicates; tasks keep their side if benchmarks, groups, --seed and --test are those of then"
             )
         name = head_to_start_from(self.spec.trainers, training)
         return EarlierHead(PoolHead(self.weights[name], named_rows(self.spec.workers)), self.sha256)

@@ -75,6 +75,19 @@ def read_router_data(store: ArtifactStore, table_sha256: str) -> RouterData:
     )
 
 
+def read_questions(store: ArtifactStore, data: RouterData) -> list[str]:
+    """The question of each row of the table, from the tasks that it was made from.
+
+    Raises:
+        ArtifactError: these are gone or damaged.
+    """
+    asked: dict[tuple[str, str], str] = {}
+    for benchmark in data.table["benchmark"].unique():
+        tasks = read_table(store, "tasks", data.inputs[f"benchmarks/{benchmark}/tasks"]).frame
+        asked |= {(benchmark, task_id): text for task_id, text in zip(tasks["task_id"], tasks["question"], strict=True)}
+    return [asked[row] for row in zip(data.table["benchmark"], data.table["task_id"], strict=True)]
+
+
 def learnt_from_held_out(store: ArtifactStore, table_sha256: str, data: RouterData) -> int:
     """How many of the tasks that ``data`` holds out are train tasks of an earlier table, or near-duplicates of such.
 

@@ -47,8 +47,15 @@ def route_offered(features: np.ndarray, head: PoolHead, offered: Collection[str]
             f"{len(strangers)} of the {len(offered)} workers offered have no row in the head of "
             f"{[row.name for row in head.rows]}; offer some of these, or fit the head to another pool"
         )
-    allowed = np.array([row.digest in offered for row in head.rows])
-    return np.where(allowed, features @ head.weights.T, -np.inf).argmax(axis=1)
+    places = [place for place, row in enumerate(head.rows) if row.digest in offered]
+    return offered_scores(features @ head.weights.T, places).argmax(axis=1)
+
+
+def offered_scores(scores: np.ndarray, places: Sequence[int]) -> np.ndarray:
+    """``scores`` (n, L) of a pool's workers, minus infinity for those that do not stand at ``places``."""
+    masked = np.full_like(scores, -np.inf)
+    masked[:, places] = scores[:, places]
+    return masked
 
 
 def select_rows(head: PoolHead, pool: Sequence[HeadRow]) -> PoolHead:

@@ -16,7 +16,7 @@ from trinity_assets.routing.head import HeadRow, Heads, read_heads
 from trinity_assets.routing.inputs import RouterData, learnt_from_held_out
 from trinity_assets.routing.objective import TableObjective
 from trinity_assets.routing.pool_changes import PoolHead, fit_to_pool
-from trinity_assets.routing.specs import TRAINERS, RouterTraining
+from trinity_assets.routing.specs import TRAINERS, RouterTraining, trainer_of
 from trinity_assets.routing.trainers.all_heads import train_heads
 from trinity_assets.routing.trainers.head import FROM_ZERO, Start, TrainedHead, TrainingRecord
 from trinity_assets.store.artifacts import ArtifactStore
@@ -122,7 +122,7 @@ def train_from(
     require_start(earlier, pool, objective.shape[1])
     initial = fit_to_pool(earlier.head, pool, objective).weights
     trained = train_heads(objective, training, replace(start, initial=initial))
-    searched = {name for name in trained if TRAINERS[name.partition("@")[0]].searches}
+    searched = {name for name in trained if TRAINERS[trainer_of(name)].searches}
     return {name: _noted(head, earlier.sha256) if name in searched else head for name, head in trained.items()}
 
 

@@ -73,10 +73,14 @@ def test_what_is_missing_is_named_with_what_builds_it(site: Site, admission: Adm
     assert admission("nobody")[2] == "error: there is no worker 'nobody'; declared: direct, terse, extra, long\n"
     assert admission("long", "--router", "none")[2] == "error: there is no router 'none'; declared: small\n"
     site.catalog.edit("workers.yaml", "max_tokens: 64", "max_tokens: 65")
-    assert admission("long")[2] == (
-        "error: long was asked otherwise for the table of small than the catalog says now; run "
+    otherwise = (
+        "asked otherwise for the table of small than the catalog says now, or left its pool since; run "
         "`trinity-assets build '+key:\"routers/small/table\"'`\n"
     )
+    # What it is measured beside was measured otherwise, whoever is asked about.
+    assert admission("long")[2] == admission("terse")[2] == f"error: long was {otherwise}"
+    site.catalog.edit("workers.yaml", "[direct, terse, long]", "[terse, long]")
+    assert admission("terse")[2] == f"error: direct, long were {otherwise}"
     site.catalog.edit("routers.yaml", "  small:", "  other:")
     assert admission("long")[2] == (
         "error: router other has no table yet; run `trinity-assets build '+key:\"routers/other/table\"'`\n"

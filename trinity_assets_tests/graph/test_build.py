@@ -344,3 +344,8 @@ def test_looks_at_the_held_out_tasks_are_counted_and_the_published_checkpoint_is
     site.catalog.edit("workers.yaml", "input_per_mtok: 1.0", "input_per_mtok: 4.0")
     assert EVALUATION in site.build().built
     assert site.metadata(EVALUATION, "looks") == "2"
+    # Another router's heads have looked at the same tasks as well.
+    site.catalog.edit("routers.yaml", "  small:", "  other:")
+    site.catalog.edit("routers.yaml", "generations: 6", "generations: 7")
+    assert site.build('+key:"routers/other/evaluation"').result.complete
+    assert site.metadata("routers/other/evaluation", "looks") == "3"
