@@ -244,8 +244,8 @@ def test_heads_that_have_learnt_from_held_out_tasks_are_no_start(
 ) -> None:
     """A task's side depends on the seed, the share, and on what its benchmark is called."""
 
-    def held_out(benchmark: str, split: SplitSpec = SplitSpec()) -> set[str]:
-        placed = with_split(planted.assign(benchmark=benchmark), split)
+    def held_out(benchmark: str, split: SplitSpec | None = None) -> set[str]:
+        placed = with_split(planted.assign(benchmark=benchmark), split or SplitSpec())
         return set(placed["task_id"][placed["split"] == "test"])
 
     def complaint(*options: str) -> str:
