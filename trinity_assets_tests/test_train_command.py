@@ -244,8 +244,8 @@ def test_heads_that_have_learnt_from_held_out_tasks_are_no_start(
 ) -> None:
     """A task's side depends on the seed, the share, and on what its benchmark is called."""
 
-    def held_out(benchmark: str, split: SplitSpec | None = None) -> set[str]:
-        placed = with_split(planted.assign(benchmark=benchmark), split or SplitSpec())
+    def held_out(benchmark: str, split: SplitSpec) -> set[str]:
+        placed = with_split(planted.assign(benchmark=benchmark), split)
         return set(placed["task_id"][placed["split"] == "test"])
 
     def complaint(*options: str) -> str:
@@ -254,7 +254,7 @@ def test_heads_that_have_learnt_from_held_out_tasks_are_no_start(
     def refusal(seen: int) -> str:
         return f"error: the head to start from has learnt from {seen} of the tasks that are held out now, or from "
 
-    learnt = {*planted["task_id"]} - held_out("table")
+    learnt = {*planted["task_id"]} - held_out("table", SplitSpec())
     table = pd.read_csv(tmp_path / "outcomes.csv").assign(question=[f"q{row} {row * row}" for row in range(N)])
     table["group"] = table["task_id"]
     table.to_csv(tmp_path / "outcomes.csv", index=False)
@@ -270,7 +270,7 @@ def test_heads_that_have_learnt_from_held_out_tasks_are_no_start(
     assert train(*GIVEN, *SEARCH, "--start", "before", "--out", "after")[0] == 0
     again = table.assign(benchmark="renamed")
     again.to_csv(tmp_path / "outcomes.csv", index=False)
-    seen = refusal(len(learnt & held_out("renamed")))
+    seen = refusal(len(learnt & held_out("renamed", SplitSpec())))
     assert complaint().startswith(seen)
     assert complaint("--start", "after").startswith(seen)
     # Under other ids it is the questions that were seen: as many as are held out of what was learnt.

@@ -14,11 +14,15 @@ from trinity_assets.spec import digest
 
 if TYPE_CHECKING:
     from trinity_assets.routing.inputs import RouterData
+    from trinity_assets.routing.trainers.head import TrainedHead
     from trinity_assets.routing.warm_start import EarlierHead
     from trinity_assets.store.artifacts import ArtifactStore
 
 WARM_START = "warm_start"
 """The metadata that says what searches started from, or why from zero."""
+
+REORDERED = "reordered"
+"""The metadata that says whose rows the heads are, where only the order of the pool has changed."""
 
 
 def head_assets(catalog: Catalog) -> list[dg.AssetsDefinition]:
@@ -57,6 +61,7 @@ def _head(router: Router) -> dg.AssetsDefinition:
         from trinity_assets.routing.head import HeadSpec, best_single_on_train, write_heads
         from trinity_assets.routing.inputs import read_router_data
         from trinity_assets.routing.objective import training_objective
+        from trinity_assets.routing.pool_changes import learnt_digest
         from trinity_assets.routing.trainers.head import Start
         from trinity_assets.routing.warm_start import train_from
 
@@ -65,11 +70,14 @@ def _head(router: Router) -> dg.AssetsDefinition:
             artifacts = store.open()
             data = read_router_data(artifacts, upstream.sha256(keys.table(router.name)))
             objective = training_objective(data.table, data.features, data.workers, prices)
-            earlier, started = None, {}
-            if router.training.warm_start:
-                earlier, said = _earlier(context.instance, artifacts, router, data)
-                started = {WARM_START: said}
-            trained = train_from(earlier, objective, data.pool, router.training, Start(directory=trainings.path()))
+            learnt = learnt_digest(data, objective, router.training)
+            trained, said = _reordered(context.instance, artifacts, router, data, learnt)
+            if trained is None:
+                earlier = None
+                if router.training.warm_start:
+                    earlier, said[WARM_START] = _earlier(context.instance, artifacts, router, data)
+                start = Start(directory=trainings.path())
+                trained = train_from(earlier, objective, data.pool, router.training, start)
             spec = HeadSpec(
                 router=router.name,
                 workers=data.pool,
@@ -78,19 +86,44 @@ def _head(router: Router) -> dg.AssetsDefinition:
                 table_version=upstream.data_version(keys.table(router.name)),
                 best_single_on_train=best_single_on_train(data.table, data.workers, prices),
                 trainers={name: result.record for name, result in trained.items()},
+                learnt=learnt,
             )
             artifact, version = write_heads(artifacts, {name: result.weights for name, result in trained.items()}, spec)
         metadata: dict[str, Any] = {
             "parameters": len(data.pool) * data.features.shape[1],
             "train_rows": data.train_rows,
-            **started,
+            **said,
         }
         for name, result in trained.items():
             metadata[f"train_reward_{name}"] = result.reward
-            metadata[f"seconds_{name}"] = result.seconds
+            if REORDERED not in said:
+                metadata[f"seconds_{name}"] = result.seconds
         return materialized(key, artifact, version, upstream.inputs, metadata)
 
     return head
+
+
+def _reordered(
+    instance: dg.DagsterInstance, store: "ArtifactStore", router: Router, data: "RouterData", learnt: str
+) -> tuple["dict[str, TrainedHead] | None", dict[str, str]]:
+    """The newest heads with their rows in the pool's order, and what the page says; None where there is more to learn.
+
+    ``learnt`` is what the router's heads learn from now.
+    """
+    from trinity_assets.routing.head import read_heads
+    from trinity_assets.routing.pool_changes import reordered
+
+    sha256 = artifact_sha256(instance, keys.head(router.name))
+    if sha256 is None:
+        return None, {}
+    try:
+        heads = read_heads(store, sha256)
+        if heads.spec.learnt != learnt:
+            return None, {}
+        moved = reordered(heads, data.pool)
+    except (ArtifactError, TrainingError):
+        return None, {}
+    return moved, {REORDERED: f"nothing was trained: only the pool's order has changed since the heads in {sha256}"}
 
 
 def _earlier(

@@ -18,7 +18,7 @@ from trinity_assets.routing.baselines import best_single, mean_known
 from trinity_assets.routing.split import TRAIN
 from trinity_assets.routing.table import priced_costs, score_matrix
 from trinity_assets.routing.trainers.head import TrainingRecord
-from trinity_assets.spec import Spec, canonical_json, digest
+from trinity_assets.spec import Sha256, Spec, canonical_json, digest
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.workers.specs import Price
 
@@ -43,7 +43,9 @@ class BestSingle(Spec):
 class HeadSpec(Spec):
     """What the heads of a router were trained for and on: rows in pool order, the features' spec, each record.
 
-    ``table_version`` is the data version of the table, which other bytes (latencies, say) may share.
+    ``table_version`` is the data version of the table, which other bytes (latencies, say) may share. ``learnt`` is the
+    digest of what the heads learnt from and how, whatever the order of the workers (``pool_changes.learnt_digest``);
+    None in artifacts of before it was kept.
     """
 
     router: str
@@ -53,6 +55,7 @@ class HeadSpec(Spec):
     table_version: str
     best_single_on_train: BestSingle
     trainers: dict[str, TrainingRecord]
+    learnt: Sha256 | None = None
 
 
 @dataclass(frozen=True)

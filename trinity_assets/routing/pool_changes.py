@@ -3,7 +3,8 @@
 Offering fewer workers, reordering and removing need no training: rows are masked, moved or dropped, and the remaining
 ones decide between themselves as they did. A worker that joins gets a row fitted beside the old ones (``fit_to_pool``),
 which is a policy that can be used as it is and the head from which a search for the new pool starts
-(``Start.initial``).
+(``Start.initial``). Where only the order of a router's workers has changed, nothing else that its heads learnt from,
+their rows are moved (``reordered``).
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.head import HeadRow
+from trinity_assets.routing.head import HeadRow, Heads
+from trinity_assets.routing.inputs import RouterData
 from trinity_assets.routing.objective import TableObjective
-from trinity_assets.routing.specs import RidgeSettings
+from trinity_assets.routing.routed_score import arrays_digest
+from trinity_assets.routing.specs import RidgeSettings, RouterTraining
+from trinity_assets.routing.split import TRAIN
+from trinity_assets.routing.trainers.head import TrainedHead, TrainingRecord
 from trinity_assets.routing.trainers.ridge import RidgePath, narrowed, squared_errors, strongest_of_best, widened
+from trinity_assets.spec import digest
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,54 @@ def select_rows(head: PoolHead, pool: Sequence[HeadRow]) -> PoolHead:
             "asked otherwise now; fit the head to the pool with a table that has their scores, or train it again"
         )
     return PoolHead(head.weights[[places[row.digest] for row in pool]], tuple(pool))
+
+
+def learnt_digest(data: RouterData, objective: TableObjective, training: RouterTraining) -> str:
+    """What heads of ``training`` learn from ``data`` and how, whatever the order of its workers: 64 hex digits.
+
+    Costs in every case: they break the ties of ``constant``.
+    """
+    order = sorted(range(len(data.pool)), key=lambda place: data.pool[place].digest)
+    train = data.table.loc[data.table["split"] == TRAIN, ["benchmark", "task_id", "group", "fold"]]
+    costs = objective.costs[:, order]
+    return digest(
+        {
+            "workers": [data.pool[place].digest for place in order],
+            "tasks": train.to_numpy().tolist(),
+            "table": arrays_digest(objective.features, objective.scores[:, order], objective.folds, costs),
+            "trainers": training.head_identity(),
+        }
+    )
+
+
+def reordered(heads: Heads, pool: Sequence[HeadRow]) -> dict[str, TrainedHead]:
+    """The heads for a ``pool`` of the same workers in another order: the rows that they had, and nothing trained.
+
+    Raises:
+        TrainingError: the pool is no other order of these workers, or two of them are asked alike.
+    """
+    before = [row.digest for row in heads.spec.workers]
+    now = [row.digest for row in pool]
+    if before == now or sorted(before) != sorted(now) or len(set(now)) < len(now):
+        raise TrainingError(
+            f"the pool {[row.name for row in pool]} is not {[row.name for row in heads.spec.workers]} in another "
+            "order; train its heads"
+        )
+    return {
+        name: TrainedHead(
+            select_rows(PoolHead(weights, heads.spec.workers), pool).weights,
+            _moved(heads.spec.trainers[name], [now.index(worker) for worker in before]),
+            seconds=0.0,
+        )
+        for name, weights in heads.weights.items()
+    }
+
+
+def _moved(record: TrainingRecord, places: Sequence[int]) -> TrainingRecord:
+    """The record of a head whose rows have moved to ``places``, by which it names a constant worker."""
+    if record.constant is None:
+        return record
+    return record.model_copy(update={"chosen": record.chosen | {"constant": places[record.constant]}})
 
 
 def fit_to_pool(

@@ -180,7 +180,7 @@ class Evaluation(Spec):
     every head with every other policy but the reference. ``seeds`` and ``left_out`` are of heads that were trained for
     this evaluation alone, and ``gates`` say of each trainer whether its head may be published. ``frontier`` is None
     where a cost is unknown or all are the same, and ``recovered`` empty where no worker is surely better than the
-    cheapest. ``looks`` counts how often different heads have been trained and judged on these same test tasks, this
+    cheapest. ``looks`` counts how often different heads have been judged on half of these test tasks or more, this
     time included, None where nobody counts: the more there were, the likelier it is that the best of them owes
     something to luck.
     """

@@ -69,7 +69,7 @@ class SepCMAESSettings(Spec):
 
     ``patience`` keeps one fold from the search, to validate the distribution's mean on after each generation: the best
     validated mean is the head, and this many generations without a better one end the search. None searches on all
-    tasks to the last generation.
+    tasks to the last generation, as does a search from a given head, which has learnt from every fold.
 
     ``sigma0`` has no effect on a reward that only looks at the argmax of a bias-free head, which has no scale, unless
     the search starts from a given head, whose elements it is relative to.
@@ -111,7 +111,7 @@ class TrainerEntry:
 TRAINERS: dict[str, TrainerEntry] = {
     "ridge": TrainerEntry(RidgeSettings, "trinity_assets.routing.trainers.ridge", version=2),
     "sep_cma_es": TrainerEntry(
-        SepCMAESSettings, "trinity_assets.routing.trainers.sep_cma_es", version=2, searches=True
+        SepCMAESSettings, "trinity_assets.routing.trainers.sep_cma_es", version=3, searches=True
     ),
     "constant": TrainerEntry(ConstantSettings, "trinity_assets.routing.trainers.constant", version=2),
 }

@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.head import HeadRow
+from trinity_assets.routing.head import BestSingle, HeadRow, Heads, HeadSpec
 from trinity_assets.routing.objective import TableObjective, route
-from trinity_assets.routing.pool_changes import PoolHead, fit_to_pool, route_offered, select_rows
-from trinity_assets.routing.specs import RidgeSettings, SepCMAESSettings
+from trinity_assets.routing.pool_changes import PoolHead, fit_to_pool, reordered, route_offered, select_rows
+from trinity_assets.routing.specs import RidgeSettings, RouterTraining, SepCMAESSettings
 from trinity_assets.routing.trainers import ridge, sep_cma_es
+from trinity_assets.routing.trainers.all_heads import train_heads
 from trinity_assets.routing.trainers.head import Start
+from trinity_assets_tests.checkpoints.conftest import FEATURE_SPEC
 from trinity_assets_tests.routing.planted import features, planted_scores
 
 ROWS = tuple(HeadRow(name=name, digest=name[0]) for name in ("ada", "bob", "cyd", "dee"))
@@ -62,6 +64,41 @@ def test_a_worker_under_another_name_keeps_its_row_and_one_asked_otherwise_does_
     np.testing.assert_array_equal(select_rows(head, [renamed, ROWS[1]]).weights, head.weights)
     with pytest.raises(TrainingError, match=r"workers \['ada'\] have no row .* fit the head to the pool"):
         select_rows(head, [HeadRow(name="ada", digest="changed"), ROWS[1]])
+
+
+def heads_of(rows: tuple[HeadRow, ...]) -> Heads:
+    """The heads of ridge and of the best single worker, bob, who stands second."""
+    scores = np.column_stack([SCORES[TRAIN][:, :1], np.ones(1200), SCORES[TRAIN][:, 2:3]])
+    declared = RouterTraining.model_validate({"trainers": {"ridge": {}, "constant": {}}, "export": "ridge"})
+    trained = train_heads(TableObjective(DRAWN[TRAIN], scores, np.arange(1200) % 5), declared)
+    spec = HeadSpec(
+        router="small",
+        workers=rows,
+        feature_spec=FEATURE_SPEC,
+        table_sha256="1" * 64,
+        table_version="2" * 64,
+        best_single_on_train=BestSingle(worker="bob", reward=1.0),
+        trainers={name: head.record for name, head in trained.items()},
+    )
+    return Heads({name: head.weights for name, head in trained.items()}, spec, "3" * 64)
+
+
+def test_heads_of_a_pool_in_another_order_are_their_rows_and_name_the_same_worker():
+    heads = heads_of(ROWS[:3])
+    moved = reordered(heads, [ROWS[2], ROWS[0], ROWS[1]])
+    for name, head in moved.items():
+        assert head.weights.tobytes() == heads.weights[name][[2, 0, 1]].tobytes()
+    assert heads.spec.trainers["constant"].constant == 1
+    assert moved["constant"].record.constant == 2
+    assert moved["ridge"].record == heads.spec.trainers["ridge"]
+
+
+def test_what_is_no_other_order_is_not_reordered():
+    heads = heads_of(ROWS[:3])
+    twice = heads_of((ROWS[0], HeadRow(name="abe", digest="a"), ROWS[1]))
+    for one, pool in [(heads, ROWS[:3]), (heads, ROWS[1:3]), (heads, ROWS[1:]), (twice, [ROWS[1], *ROWS[:1] * 2])]:
+        with pytest.raises(TrainingError, match="in another order; train its heads"):
+            reordered(one, pool)
 
 
 def test_a_worker_that_joins_beside_a_regression_gets_the_row_that_ridge_would_give_it():
