@@ -33,6 +33,24 @@ def _unsynced_sqlite() -> Iterator[None]:
     sa.event.remove(sa.Engine, "connect", connected)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _migrations_read_once() -> Iterator[None]:
+    """In this process a folder of migrations is read once, and not for every instance of Dagster that is opened."""
+    from alembic.script import ScriptDirectory
+
+    read, found = ScriptDirectory.from_config, {}
+
+    def once(config: Any) -> ScriptDirectory:
+        folder = config.get_main_option("script_location")
+        if folder not in found:
+            found[folder] = read(config)
+        return found[folder]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScriptDirectory, "from_config", once)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_instance_of_another_test() -> Iterator[None]:
     """Dagster reads definitions with the instance that was opened last, also where that one is gone by now."""

@@ -34,6 +34,7 @@ from trinity_assets.defs.lineage import DATA_VERSION_TAG, artifact_sha256, newes
 from trinity_assets.defs.rebaselining import answers_to_ask, rebaseline
 from trinity_assets.defs.runs import NEW_EPOCH_TAG
 from trinity_assets.home import INSTANCE_CONFIG, ledger_url, store_url
+from trinity_assets.routing import router_report
 from trinity_assets.store.artifacts import ArtifactStore
 from trinity_assets.store.tables import read_table
 from trinity_assets.workers.asking import PROBE_MESSAGES
@@ -174,11 +175,15 @@ class Built:
 
 @dataclass
 class Site:
-    """A catalog, the provider that it names, and the home that it is built in. ``variables`` is their environment."""
+    """A catalog, the provider that it names, and the home that it is built in. ``variables`` is their environment.
+
+    ``draws`` is whether its builds draw the router's pictures, which take a quarter of the time.
+    """
 
     directory: Path
     catalog: SmallCatalog
     server: ScriptedServer
+    draws: bool = False
     _asked: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -226,7 +231,7 @@ class Site:
         """``trinity-assets build`` with every step in this process."""
         definitions = self.definitions()
         waves: list[set[str]] = []
-        with self.instance() as instance:
+        with self.instance() as instance, self._drawing():
             result = build(
                 definitions,
                 instance,
@@ -240,7 +245,7 @@ class Site:
         """``trinity-assets rebaseline`` with every step in this process."""
         definitions = self.definitions()
         waves: list[set[str]] = []
-        with self.instance() as instance:
+        with self.instance() as instance, self._drawing():
             result = rebaseline(
                 definitions,
                 instance,
@@ -249,6 +254,13 @@ class Site:
                 lambda wave: waves.append(names(state.key for state in wave)),
             )
         return Built(waves, self.new_requests(), result)
+
+    @contextlib.contextmanager
+    def _drawing(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            if not self.draws:
+                patch.setattr(router_report, "router_pictures", lambda *_: [])
+            yield
 
     def new_requests(self) -> dict[str, int]:
         """How many questions each model was asked since this was last looked at; models that had none are left out.
@@ -344,6 +356,7 @@ def _backbone(shared: Path) -> Path:
 def _built_home(shared: Path) -> tuple[Path, Mapping[str, str]]:
     """A home where everything is built, and the messages of steps that failed at it; tried once."""
     with empty_site(shared, Path(tempfile.mkdtemp(dir=shared)) / "small_site") as site:
+        site.draws = True
         return site.home, site.build().messages
 
 
