@@ -44,6 +44,7 @@ demo: setup
 	$(BIN)/trinity-assets build
 	@$(BIN)/trinity-assets show
 	@echo
+	@echo "The four ways of asking were chosen to differ on these questions: this shows that it works, not what it brings you."
 	@echo "Look at the whole lineage with: make dev"
 
 dev: setup

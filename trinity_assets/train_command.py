@@ -77,6 +77,9 @@ def train_command(
         float | None,
         typer.Option("--gate-saving", help="Publish also a head that is not worse and saves this share of the cost."),
     ] = None,
+    gate_tolerance: Annotated[
+        float | None, typer.Option("--gate-tolerance", help="How much accuracy such a head may lose; default: 0.01.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="A new directory for heads, evaluation and report; default: none.")
     ] = None,
@@ -102,7 +105,7 @@ def train_command(
         cost_weights=tuple(cost_weight or ()),
         seed=seed,
         test=test,
-        gate_saving=gate_saving,
+        gate={"saving": gate_saving} | ({} if gate_tolerance is None else {"tolerance": gate_tolerance}),
     )
     source = _source(features, backbone, catalog)
     if out:
@@ -142,7 +145,7 @@ def _training(
     cost_weights: tuple[float, ...],
     seed: int,
     test: float,
-    gate_saving: float | None,
+    gate: dict[str, float | None],
 ) -> RouterTraining:
     """What the options declare, as a router of a catalog would.
 
@@ -165,11 +168,14 @@ def _training(
                 "export": export or trainers[0],
                 "cost_weights": cost_weights,
                 "split": {"seed": seed, "test": test},
-                "gate": {"saving": gate_saving},
+                "gate": gate,
             }
         )
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}".lstrip(": ") for fault in error.errors()]
+        faults = [
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}".lstrip(": ")
+            for fault in error.errors()
+        ]
         raise SelectionError("; ".join(faults)) from None
 
 

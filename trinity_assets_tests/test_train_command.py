@@ -96,7 +96,10 @@ def test_heads_are_those_of_the_assets_functions(planted: pd.DataFrame, train: T
     assert f"gate:            passed: {judged.gate('ridge').reason}\n" in printed
     assert "would publish:   the head of ridge\n" in printed
     report = (tmp_path / "fitted" / "report.md").read_text()
-    assert "**Would be published:** the head of ridge, since its cross-fitted gain" in report
+    assert (
+        "**Would be published:** the head of ridge. The head of ridge passed the gate: its cross-fitted gain" in report
+    )
+    assert "On held-out tasks it is a win." in report
     pictures = re.findall(r"!\[.*\]\((.*)\)", report)
     assert sorted(path.name for path in (tmp_path / "fitted").iterdir()) == sorted(
         ["heads.safetensors", "evaluation.json", "report.md", "report.html", *pictures]

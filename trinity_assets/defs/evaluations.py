@@ -14,13 +14,12 @@ from trinity_assets.defs.resources import LooksResource, ReportsResource, StoreR
 from trinity_assets.errors import ArtifactError, CheckpointError
 from trinity_assets.routing.specs import EVALUATION_VERSION
 from trinity_assets.spec import canonical_json, digest
+from trinity_assets.texts import in_markdown
 
 if TYPE_CHECKING:
     from trinity_assets.checkpoints.incumbent import Incumbent
     from trinity_assets.routing.gate import GateResult
     from trinity_assets.routing.inputs import RouterData
-    from trinity_assets.routing.results import Evaluation
-    from trinity_assets.routing.trainers.head import TrainingRecord
     from trinity_assets.store.artifacts import ArtifactStore
 
 TEST_SET = "test_set"
@@ -65,6 +64,7 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, store: StoreResource, reports: ReportsResource, looks: LooksResource
     ) -> dg.MaterializeResult[Any]:
         from trinity_assets.routing.evaluation import evaluate
+        from trinity_assets.routing.fitting import publication
         from trinity_assets.routing.head import best_single_on_train, read_heads
         from trinity_assets.routing.inputs import read_questions, read_router_data
         from trinity_assets.routing.looks import LooksLog
@@ -104,7 +104,8 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         pictures = router_pictures(result, data.table, heads.spec.trainers, best_single)
         report = RouterReport(
             title=f"The router {router.name}",
-            published=_published(result, router.training.export, heads.spec.trainers[router.training.export]),
+            published="**To be published:** "
+            + in_markdown(publication(result, router.training.export, heads.spec.trainers[router.training.export])),
             headroom=recorded_metadata(context.instance, keys.table(router.name), HEADROOM) or "",
             evaluation=result,
             pictures=pictures,
@@ -135,14 +136,6 @@ def _evaluation(router: Router) -> dg.AssetsDefinition:
         return materialized(key, artifact, version, upstream.inputs, metadata)
 
     return evaluation
-
-
-def _published(result: "Evaluation", export: str, record: "TrainingRecord") -> str:
-    from trinity_assets.routing.fitting import constant_worker
-
-    worker = constant_worker(result, export, record)
-    policy = f"always {worker}" if worker else f"the head of {export}"
-    return f"**To be published:** {policy}, since {result.gate(export).reason}."
 
 
 def gate_metadata(gate: "GateResult") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trinity_assets.routing.baselines import Choices, Side, best_single, mean_known
+from trinity_assets.routing.baselines import Choices, Side, best_single, mean_known, pick
 from trinity_assets.routing.frontier import aiq, apgr, strong_share_curve
 from trinity_assets.routing.resampling import Resampling
 from trinity_assets.routing.results import Frontier, GapRecovered, SinglePoint, SweepResult
@@ -39,9 +39,11 @@ def frontier(heads: Sequence[Choices], test: Side, workers: Sequence[str]) -> Fr
     singles = aiq(costs, accuracies, spent)
     if singles is None:
         return None
+    cheapest = pick("cheapest", "", np.full(len(test.scores), costs.argmin()), len(workers))
     sweeps = []
     for trainer, family in _sweeps(heads).items():
-        paid, right = (np.array([head.values(of).mean() for head in family]) for of in (test.costs, test.scores))
+        policies = [*family, cheapest]
+        paid, right = (np.array([one.values(of).mean() for one in policies]) for of in (test.costs, test.scores))
         area = aiq(paid, right, spent)
         if area is not None:
             names = tuple(head.name for head in family)

@@ -13,7 +13,7 @@ from safetensors.numpy import save
 
 from trinity_assets.backbones.specs import FeatureSpec
 from trinity_assets.errors import TrainingError
-from trinity_assets.routing.fitting import FittedRouter
+from trinity_assets.routing.fitting import FittedRouter, publication
 from trinity_assets.routing.head import METADATA_KEY, BestSingle
 from trinity_assets.routing.headroom_report import headroom_markdown
 from trinity_assets.routing.pool_admission import admissions_markdown
@@ -126,7 +126,8 @@ def _report(fitted: FittedRouter, origin: Origin) -> RouterReport:
         facts["features"] = f"`{canonical_json(origin.feature_spec.model_dump(mode='json'))}`"
     return RouterReport(
         title="A router, as it was fitted",
-        published=f"**Would be published:** {in_markdown(f'{fitted.policy}, since {fitted.gate.reason}.')}",
+        published="**Would be published:** "
+        + in_markdown(publication(fitted.evaluation, fitted.export, records[fitted.export])),
         headroom=headroom_markdown(fitted.headroom) + admissions_markdown(fitted.admissions),
         evaluation=fitted.evaluation,
         pictures=router_pictures(fitted.evaluation, fitted.table, records, fitted.best_single_on_train),

@@ -157,6 +157,17 @@ def constant_worker(evaluation: Evaluation, export: str, record: TrainingRecord)
     return None if record.constant is None else evaluation.workers[record.constant]
 
 
+def publication(evaluation: Evaluation, export: str, record: TrainingRecord) -> str:
+    """What is published in place of, or as, the head of ``export``; why; and how that head did on held-out tasks."""
+    gate, worker = evaluation.gate(export), constant_worker(evaluation, export, record)
+    policy = f"always {worker}" if worker else f"the head of {export}"
+    decided = "passed" if gate.passed else "did not pass"
+    return (
+        f"{policy}. The head of {export} {decided} the gate: {gate.reason}. On held-out tasks it is a "
+        f"{evaluation.policy(export).verdict}."
+    )
+
+
 def _require_costs(table: pd.DataFrame, workers: Sequence[str], prices: Mapping[str, Price | None]) -> None:
     costs = priced_costs(table, workers, prices)
     unknown = [worker for worker, column in zip(workers, costs.T, strict=True) if np.isnan(column).all()]

@@ -92,6 +92,9 @@ def outcome_table(rows: Iterable[Mapping[Any, Any]], where: str, score_columns: 
     if not read:
         raise TrainingError(f"{where} holds no rows; give one per task")
     columns = list(dict.fromkeys(name for row in read for name in row))
+    if "task_id" not in columns:
+        there = listed([printable(name) for name in columns], ", ")
+        raise TrainingError(f"{where} has no column 'task_id', which names each task; it has {there}")
     scored = _scored(columns, where, score_columns)
     faults: list[Fault] = []
     texts = {

@@ -154,7 +154,7 @@ def chosen_plot(evaluation: Evaluation, head: str) -> Figure:
     axes.set_xticks(range(len(columns)), columns, rotation=35, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(counts)), evaluation.workers)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("best on the task", color=FAINT, loc="left")
+    axes.set_xlabel("best on the task; in parts, where several are and none of them was asked", color=FAINT, loc="left")
     axes.set_ylabel("asked", color=FAINT, loc="top")
     return drawing
 
@@ -182,7 +182,7 @@ def frontier_plot(evaluation: Evaluation) -> Figure:
     for trainer, color in zip(trainers, SERIES, strict=False):
         family = {name: point for name, point in points.items() if trainer_of(name) == trainer}
         axes.plot(*_hull(family), color=color, linewidth=1.8, label=trainer)
-        labels |= _marked(axes, family, color, "o", named=[trainer])
+        labels |= _marked(axes, family, color, "o")
     axes.set_xlabel("USD per 1000 tasks")
     axes.yaxis.set_major_formatter("{x:.0f}%")
     axes.grid()
@@ -197,14 +197,14 @@ def _hull(points: Mapping[str, tuple[float, float]]) -> tuple[np.ndarray, np.nda
 
 
 def _marked(
-    axes: Axes, points: Mapping[str, tuple[float, float]], color: str, marker: str, named: Sequence[str] | None = None
+    axes: Axes, points: Mapping[str, tuple[float, float]], color: str, marker: str
 ) -> dict[str, tuple[float, float, str]]:
-    """Draw the points; returns where those of them that are ``named``, or all, want their names."""
+    """Draw the points; returns where they want their names."""
     if not points:
         return {}
     across, up = np.array(list(points.values())).T
     axes.scatter(across, up, color=color, marker=marker, s=26, zorder=3)
-    return {name: (*point, color) for name, point in points.items() if named is None or name in named}
+    return {name: (*point, color) for name, point in points.items()}
 
 
 def _outcome(result: PolicyResult) -> str:

@@ -148,12 +148,14 @@ def _admission(train: Outcomes, worker: int, resamples: int) -> Admission:
 
 
 def _added(found: Admission) -> str:
+    most = f"at most {points(found.oracle.high)} points to a perfect router"
+    if found.answer != "yes":
+        return f"**{found.answer}**, nothing that is surely more than chance, and {most}"
     gains = {"the best single worker": found.single, "the best worker per benchmark": found.lookup}
     if found.cross_fitted:
         gains["a perfect router, cross-fitted"] = found.cross_fitted
     to, surest = max(gains.items(), key=lambda gain: gain[1].low)
-    most = f"at most {points(found.oracle.high)} points to a perfect router"
-    return f"**{found.answer}**, it adds {_interval(surest)} to {to}, and {most}"
+    return f"**yes**, it adds {_interval(surest)} to {to}, and {most}"
 
 
 def _interval(gain: Estimate) -> str:

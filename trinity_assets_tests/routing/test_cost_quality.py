@@ -47,6 +47,10 @@ class TestFrontier:
         assert sweep.aiq == pytest.approx(0.875), "from (1, 0.5) to (2, 1), and 1 up to (3, 1)"
         assert sweep.difference == pytest.approx(0.125)
 
+    def test_the_cheapest_worker_is_what_every_sweep_ends_in(self):
+        found = frontier([asking_large("ridge", HARD), asking_large("ridge@1", HARD)], side(), PAIR)
+        assert found is not None and found.sweeps[0].aiq == pytest.approx(0.875), "from (1, 0.5), without such a head"
+
     def test_heads_of_one_weight_make_no_sweep(self):
         found = frontier([asking_large("ridge", HARD)], side(), PAIR)
         assert found is not None and found.sweeps == ()

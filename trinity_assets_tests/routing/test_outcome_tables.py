@@ -90,7 +90,7 @@ GOOD = {"task_id": "a", "score__x": 1, "score__y": 0}
         ([], "rows holds no rows; give one per task"),
         ([{"task_id": "a", "score__x": 1}], "scores of 1 worker and a router chooses between at least 2"),
         ([{"task_id": "a", "gpt": 1}], "scores of 0 workers .*; it has task_id, gpt$"),
-        ([{"score__x": 1, "score__y": 0}], "row 0: column task_id is empty"),
+        ([{"score__x": 1, "score__y": 0}], "no column 'task_id', which names each task; it has score__x, score__y"),
         ([GOOD, GOOD, GOOD], "row 1: column task_id: 'a' was already used by row 0 .and 1 row more like it"),
         ([GOOD, GOOD | {"task_id": "b", "score__y": 1.5}], "row 1: column score__y: the score 1.5 is not in .0, 1."),
         ([GOOD | {"score__x": "good"}], "row 0: column score__x: 'good' is no number; leave a missing one empty"),
