@@ -109,6 +109,7 @@ def evaluate(
         )
         for policy, compared in zip(choices, resampling.compared(differences), strict=True)
     ]
+    runnable = {policy.name: values[policy.name] for policy in references if policy.name not in BOUNDS}
     head_choices = [policy for policy in choices if policy.name in heads]
     return Evaluation(
         workers=tuple(workers),
@@ -122,7 +123,7 @@ def evaluate(
         policies=tuple(results),
         benchmarks=tuple(_per_benchmark(test.benchmarks, values)),
         comparisons=tuple(_comparisons(list(heads), values, resampling)),
-        seeds=tuple(seed_spreads(recipes or {}, tasks, test, values[REFERENCE], resampling)),
+        seeds=tuple(seed_spreads(recipes or {}, tasks, test, runnable, resampling)),
         left_out=tuple(left_out(recipes or {}, tasks, train.benchmarks, test, workers, resampling)),
         gates=tuple(
             judge(name, tasks, cross_fit(tasks, learns[0]), gate or GateSpec(), resamples=resamples, seed=seed)

@@ -113,7 +113,7 @@ def _comparison_table(evaluation: Evaluation) -> str:
 
 def _seed_table(evaluation: Evaluation) -> str:
     rows = [
-        [one.trainer, str(one.seeds), f"{one.lowest:.1%} to {one.highest:.1%}", REFERENCE, *_compared(one)]
+        [one.trainer, str(one.seeds), f"{one.lowest:.1%} to {one.highest:.1%}", one.other, *_compared(one)]
         for one in evaluation.seeds
     ]
     return _markdown_table(["trainer", "seeds", "accuracy", *_COMPARED], rows) if rows else ""
@@ -179,6 +179,7 @@ def _seeds(evaluation: Evaluation) -> list[str]:
         f"{one.trainer}: with {one.seeds} training seeds {points(one.difference)} points over the best single worker, "
         f"interval over tasks and seeds {_interval(one)}: {one.verdict}."
         for one in evaluation.seeds
+        if one.other == REFERENCE
     ]
 
 

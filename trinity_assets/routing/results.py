@@ -77,12 +77,13 @@ class Comparison(Difference):
 
 
 class SeedSpread(Difference):
-    """A trainer's heads of ``seeds`` training seeds above the reference: what is resampled are tasks and seeds.
+    """A trainer's heads of ``seeds`` training seeds above another policy: what is resampled are tasks and seeds.
 
     ``lowest`` and ``highest`` are the accuracies of the worst and the best of these heads.
     """
 
     trainer: str
+    other: str = REFERENCE
     seeds: int
     lowest: float
     highest: float

@@ -17,9 +17,12 @@ Recipes = Mapping[str, Sequence[Learn]]
 
 
 def seed_spreads(
-    recipes: Recipes, tasks: TrainTasks, test: Side, reference: np.ndarray, resampling: Resampling
+    recipes: Recipes, tasks: TrainTasks, test: Side, others: Mapping[str, np.ndarray], resampling: Resampling
 ) -> list[SeedSpread]:
-    """Trainers that draw: what other training seeds would have given, on the test tasks."""
+    """Trainers that draw: what other training seeds would have given on the test tasks, above each of the ``others``.
+
+    Those are policies' scores (n,) by name, the reference's first.
+    """
     spreads = []
     objective = tasks.objective()
     rows = np.arange(len(test.scores))
@@ -27,17 +30,19 @@ def seed_spreads(
         if len(learns) < 2:
             continue
         scores = np.stack([test.scores[rows, learn(objective).picks(test.features)] for learn in learns], axis=1)
-        (compared,) = resampling.compared((scores - reference[:, None])[:, :, None])
+        above = np.stack([scores - other[:, None] for other in others.values()], axis=2)
         by_seed = scores.mean(axis=0)
-        spreads.append(
+        spreads += [
             SeedSpread(
                 trainer=name,
+                other=other,
                 seeds=len(learns),
                 lowest=float(by_seed.min()),
                 highest=float(by_seed.max()),
                 **compared,
             )
-        )
+            for other, compared in zip(others, resampling.compared(above), strict=True)
+        ]
     return spreads
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TABLE_VERSION = 1
 """Raise it when equal solves and tasks would be joined or split differently."""
 
-EVALUATION_VERSION = 4
+EVALUATION_VERSION = 5
 """Raise it when equal tables and heads would be judged differently."""
 
 

@@ -247,7 +247,10 @@ class TestRetraining:
         evaluation = evaluate(
             table, drawn, {"sep_cma_es": exported}, WORKERS, recipes={"sep_cma_es": learns}, resamples=300
         )
-        (spread,) = evaluation.seeds
+        spread, *others = evaluation.seeds
+        assert [one.other for one in evaluation.seeds] == ["best_single", "random", "lookup", "knn"]
+        for one in others:
+            assert one.difference == pytest.approx(np.mean(accuracies) - evaluation.policy(one.other).accuracy)
         assert (spread.trainer, spread.seeds) == ("sep_cma_es", 3)
         assert (spread.lowest, spread.highest) == (pytest.approx(min(accuracies)), pytest.approx(max(accuracies)))
         assert spread.lowest < spread.highest
