@@ -127,3 +127,19 @@ def ledger_url(database: str, tmp_path: Path, request: pytest.FixtureRequest) ->
         return
     with schema_of_its_own(request.getfixturevalue("postgres_url")) as url:
         yield url
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """``trinity-assets`` with these arguments, in this process: its exit status, its output, its complaint."""
+    from trinity_assets import cli
+
+    def start(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["trinity-assets", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return start

@@ -61,21 +61,6 @@ def checkpoint(site: Site, tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """``trinity-assets`` with these arguments, in this process: its exit status, its output, its complaint."""
-
-    def start(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["trinity-assets", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return start
-
-
 def states(site: Site) -> dict[str, str]:
     with site.instance() as instance:
         return {key.to_user_string(): s.state for key, s in asset_states(site.definitions(), instance).items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shlex
@@ -18,7 +19,6 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from trinity_assets import cli
 from trinity_assets.catalog.catalog import DEFAULT_CATALOG
 from trinity_assets.files import file_sha256
 from trinity_assets.routing.fitted_files import FittedHeadsSpec
@@ -39,20 +39,11 @@ Train = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def train(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Train:
+def train(tmp_path: Path, run: Train, monkeypatch: pytest.MonkeyPatch) -> Train:
     """``trinity-assets train`` with these arguments in ``tmp_path``: its exit status, its output, its complaint."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRINITY_HOME", str(tmp_path / "home"))
-
-    def start(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["trinity-assets", "train", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return start
+    return functools.partial(run, "train")
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from trinity_assets import cli
 from trinity_assets.routing.headroom_report import admission_lines
 from trinity_assets.routing.pool_admission import read_pool_outcomes
 from trinity_assets.store.tables import read_table
@@ -18,18 +17,9 @@ Admission = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def admission(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Admission:
+def admission(run: Admission) -> Admission:
     """``trinity-assets admission`` with these arguments: its exit status, its output, its complaint."""
-
-    def start(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["trinity-assets", "admission", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    return start
+    return functools.partial(run, "admission")
 
 
 def test_a_worker_adds_the_same_in_the_pool_and_before_it_joins(site: Site, admission: Admission) -> None:
